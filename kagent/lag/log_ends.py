@@ -221,15 +221,14 @@ class EndHistory:
         # Not at every sample: thinning copies the matrix.
         self._thin_at = count + GROWTH // 2
 
-    def bracket(self, partitions: Longs, times: Longs, slack: int = 0) -> tuple[Longs, Longs]:
+    def bracket(self, partitions: Longs, times: Longs) -> tuple[Longs, Longs]:
         """The log end at these times lies in [low, high]: per (partition, time) the end in the last sample before it and
-        in the first one after it, UNKNOWN where there is none. ``slack`` ms widens the times by the clocks' difference.
-        """
+        in the first one after it, UNKNOWN where there is none."""
         count = self._count
         # A log end answered by then is a true lower bound, one asked for after it a true upper one: the request's own duration
         # widens the bracket, so it holds whenever in between the broker looked.
-        before = self._seen[:count].searchsorted(times - slack, side="right") - 1
-        after = self._asked[:count].searchsorted(times + slack, side="left")
+        before = self._seen[:count].searchsorted(times, side="right") - 1
+        after = self._asked[:count].searchsorted(times, side="left")
         low = self._ends[np.maximum(before, 0), partitions]
         high = self._ends[np.minimum(after, max(count - 1, 0)), partitions]
         low = np.where(before >= 0, low, UNKNOWN)

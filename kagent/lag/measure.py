@@ -1,8 +1,8 @@
 """What lag is: one group's partitions as columns, with the lag that is shown and the lag that is judged.
 
 *Shown* lag is log end − committed. It is as old as the commit, so a caught-up member shows its inflow times the commit's
-age, and unequal inflow alone looks like skew. *Judged* lag is taken at the commit's own time and is an interval: at least
-the end in the last sample before the commit − committed, at most the end in the first sample after it − committed.
+age, and unequal inflow alone looks like skew. *Judged* lag is taken at the commit's own time: at least the end in the last
+sample before the commit − committed. What is judged besides is in ``kagent.detect.backlog``.
 """
 
 from __future__ import annotations
@@ -25,19 +25,14 @@ from kagent.policy import Policy
 Longs = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
-CLOCK_SLACK_MS = 250
-"""How far the brokers' clocks and ours may differ, for the interval that is shown."""
-SAMPLES_OLD = 3
-"""A commit older than this many of the group's own commit intervals, with unread data after it, says nothing about the present."""
 
 
 @dataclass(frozen=True)
 class Lags:
     """A group's partitions. All columns have one entry per partition, in the order of topic and partition.
 
-    ``owner``: code in the roster or NOBODY. ``shown``, ``low``, ``high``: records, UNKNOWN (-1) where there is no commit.
-    ``lost``: records that retention took before they were read. ``inflow``: records/s. ``fresh``: the commit is young
-    enough to tell of now. ``orphaned``: no member reads the topic. ``at_most``: a compacted topic has holes.
+    ``owner``: code in the roster or NOBODY. ``shown``, ``low``: records, UNKNOWN (-1) where there is no commit.
+    ``lost``: records that retention took before they were read. ``inflow``: records/s. ``orphaned``: no member reads the topic. ``at_most``: a compacted topic has holes.
     ``stable``: last stable offset or UNKNOWN. ``cadence``: usual gap between commits, in ms.
     """
 
@@ -53,10 +48,8 @@ class Lags:
     stable: Longs
     shown: Longs
     low: Longs
-    high: Longs
     lost: Longs
     inflow: Floats
-    fresh: Flags
     orphaned: Flags
     at_most: Flags
     cadence: Floats
@@ -114,10 +107,8 @@ COLUMNS: Mapping[str, type] = {
     "stable": np.int64,
     "shown": np.int64,
     "low": np.int64,
-    "high": np.int64,
     "lost": np.int64,
     "inflow": np.float64,
-    "fresh": np.bool_,
     "orphaned": np.bool_,
     "at_most": np.bool_,
     "cadence": np.float64,
@@ -191,11 +182,6 @@ class _Part(NamedTuple):
 
 def _topic(seen: Observation, policy: Policy, code: int, name: str) -> dict[str, npt.NDArray[np.generic]]:
     ends, roster, part = seen.ends[name], seen.roster, _Part.of(seen, policy, name)
-    rates = ends.rates()[part.partition]
-    around = ends.bracket(part.partition, part.time, CLOCK_SLACK_MS)
-    _, after = ends.bracket(part.partition, part.time)
-    low, high = _judged(ends, part, around, rates, policy.allowed_lag)
-    low, high = (np.where(part.none, part.assumed, column) for column in (low, high))
     commits, info = seen.commits.get(name), seen.topics.get(name)
     cadence = float((commits and commits.cadence) or policy.cadence * 1000)
     count = len(part.partition)
@@ -210,11 +196,9 @@ def _topic(seen: Observation, policy: Policy, code: int, name: str) -> dict[str,
         "end": part.end,
         "stable": ends.stable[part.partition],
         "shown": part.shown,
-        "low": low,
-        "high": high,
+        "low": np.where(part.none, part.assumed, _judged(ends, part, policy.allowed_lag)),
         "lost": np.where(part.none, 0, np.maximum(part.start - part.committed, 0)),
-        "inflow": rates,
-        "fresh": part.none | _fresh(part, after, cadence, seen.as_of or seen.now),
+        "inflow": ends.rates()[part.partition],
         "orphaned": np.full(count, is_orphaned(roster, name)),
         "at_most": np.full(count, bool(info and info.compacted)),
         "cadence": np.full(count, cadence),
@@ -254,19 +238,11 @@ def void(commits: TopicCommits, ends: EndHistory, partition: Longs, committed: L
     return (time < ends.born) | beyond
 
 
-def _judged(
-    ends: EndHistory, part: _Part, around: tuple[Longs, Longs], rates: Floats, allowed_lag: int
-) -> tuple[Longs, Longs]:
-    """Lag at the commits' own time: at least and at most, in records. Within ``allowed_lag`` it is 0. ``around``: the log ends before
-    and after the commits."""
-    before, after = around
-    base = np.maximum(part.committed, part.start)
-    ahead = np.maximum(part.time - ends.last, 0) / 1000.0
-    # No sample after the commit yet: twice the usual growth since the last one, so that `high` stays an upper bound as a rule.
-    guess = part.end + np.ceil(2 * ahead * rates).astype(np.int64)
-    low = np.maximum(before - base, 0)
-    high = np.maximum(np.where(after == UNKNOWN, guess, after) - base, low)
-    return np.where(low <= allowed_lag, 0, low), high
+def _judged(ends: EndHistory, part: _Part, allowed_lag: int) -> Longs:
+    """Lag at the commits' own time, at least, in records. Within ``allowed_lag`` it is 0."""
+    before, _ = ends.bracket(part.partition, part.time)
+    low = np.maximum(before - np.maximum(part.committed, part.start), 0)
+    return np.where(low <= allowed_lag, 0, low)
 
 
 def _assumed(start: Longs, end: Longs, policy: Policy) -> Longs:
@@ -274,13 +250,6 @@ def _assumed(start: Longs, end: Longs, policy: Policy) -> Longs:
     if policy.reset_policy is None:
         return np.full(len(end), UNKNOWN, np.int64)
     return np.zeros(len(end), np.int64) if policy.reset_policy == "latest" else np.maximum(end - start, 0)
-
-
-def _fresh(part: _Part, after: Longs, cadence: float, now: int) -> Flags:
-    """Whether the commit still tells of now: it is young by the group's own measure, or nothing came ``after`` it."""
-    # At least 15 s: a trigger and a tick pass before a commit is judged, however often the group commits.
-    young = now - part.time <= max(SAMPLES_OLD * cadence, 15_000)
-    return np.asarray(young | ((after != UNKNOWN) & (after >= part.end)))
 
 
 def is_orphaned(roster: Roster | None, topic: str) -> bool:

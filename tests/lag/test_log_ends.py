@@ -30,12 +30,6 @@ def test_before_the_first_and_after_the_last_sample_nothing_is_known() -> None:
     assert (low.tolist(), high.tolist()) == ([UNKNOWN, 550], [0, UNKNOWN])
 
 
-def test_slack_between_the_clocks_widens_the_bracket() -> None:
-    low, high = watched(60).bracket(np.array([0]), np.array([20_100]), slack=500)
-
-    assert (low.tolist(), high.tolist()) == ([150], [250])
-
-
 @given(st.lists(st.integers(0, 500), min_size=3, max_size=60), st.data())
 @settings(max_examples=60, deadline=None)
 def test_the_true_end_always_lies_within(grown: list[int], data: st.DataObject) -> None:

@@ -17,7 +17,7 @@ ONE = {"m0": {"t": [0]}}
 
 def row(group: Make, part: dict[str, Any], policy: Policy | None = None, **more: Any) -> dict[str, Any]:
     lags = group({"t": [part]}, more.pop("members", ONE), **more).look(policy).lags
-    return {name: getattr(lags, name).tolist()[0] for name in ("shown", "low", "high", "lost", "owner")}
+    return {name: getattr(lags, name).tolist()[0] for name in ("shown", "low", "lost", "owner")}
 
 
 def test_shown_lag_is_end_minus_committed_and_judged_lag_does_not_grow_with_the_commits_age(
@@ -27,14 +27,12 @@ def test_shown_lag_is_end_minus_committed_and_judged_lag_does_not_grow_with_the_
 
     assert found["shown"] == 5000
     assert found["low"] == 0
-    assert 0 <= found["high"] <= 10_000
 
 
-def test_a_real_backlog_is_in_the_interval(group: Make) -> None:
+def test_a_real_backlog_is_judged_to_be_hardly_less_than_it_is(group: Make) -> None:
     found = row(group, {"end": 1_000_000, "rate": 1000, "lag": 60_000, "age": 5})
 
-    assert found["low"] <= 60_000 <= found["high"]
-    assert found["low"] > 50_000
+    assert 50_000 < found["low"] <= 60_000
 
 
 def test_lag_is_never_below_zero(group: Make) -> None:
@@ -98,14 +96,6 @@ def test_on_a_compacted_topic_lag_is_at_most_and_confidence_low(group: Make) -> 
     look = group({"t": [{"end": 100, "lag": 50}]}, ONE, infos={"t": TopicInfo(1, compacted=True)}).look()
 
     assert look.lags.at_most.tolist() == [True]
-
-
-def test_a_commit_older_than_three_of_the_groups_gaps_tells_nothing_if_data_came_since(group: Make) -> None:
-    old = group({"t": [{"end": 1000, "rate": 1, "lag": 10, "age": 60}]}, ONE).look()
-    idle = group({"t": [{"end": 1000, "rate": 0, "lag": 10, "age": 60}]}, ONE).look()
-
-    assert old.lags.fresh.tolist() == [False]
-    assert idle.lags.fresh.tolist() == [True]
 
 
 def test_time_lag_comes_from_the_history_and_is_at_least_beyond_it(group: Make) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from kagent.contract.recommendation import Verdict
 from kagent.detect import capacity
+from kagent.detect.capacity import PREFERRED_MS
 from kagent.detect.evidence import LatenessLimits
 from kagent.detect.forecast import longest_s
 from kagent.detect.group_model import GroupModel
@@ -18,8 +19,6 @@ from kagent.lag.measure import Floats, Longs
 
 AS_MUCH = 1.15
 """A peer's inflow within 15 % is "as much"."""
-BEFORE_MS = 600_000
-"""What it did in the ten minutes before: as many as those whose windows tell what it does now."""
 PAUSE_SHARE = 0.5
 """Less than half of its speed while it fell behind: a pause."""
 
@@ -145,16 +144,16 @@ class LateMember:
     def proven_before(self) -> float:
         """How much work/s of its mix of topics it proved itself, before it fell behind with the partitions that it holds now; 0 where that is
         not known."""
-        model, since = self.model, self.model.member_state(self.at).on_time_at - BEFORE_MS
+        model, since = self.model, self.model.member_state(self.at).on_time_at - PREFERRED_MS
         if since < max(model.state.assigned_at, model.known_since(self.rows)):
             return 0.0
-        times = np.array([since, since + BEFORE_MS], np.float64)
+        times = np.array([since, since + PREFERRED_MS], np.float64)
         came = {
-            t: float(np.diff(self._arrived_of(t, times))[0]) * 1000 / BEFORE_MS
+            t: float(np.diff(self._arrived_of(t, times))[0]) * 1000 / PREFERRED_MS
             for t in model.topics_of(self.rows)
         }
         # It was on time in the end: no more was left than arrives within that.
-        return self._proven_by(came) * (1 - LatenessLimits.of(model.policy).on_time * 1000 / BEFORE_MS)
+        return self._proven_by(came) * (1 - LatenessLimits.of(model.policy).on_time * 1000 / PREFERRED_MS)
 
     def _proven_by(self, theirs: Mapping[str, float]) -> float:
         """Work/s of this member's mix of topics that a machine can do which keeps up with these records/s by topic, whatever records

@@ -20,10 +20,11 @@ from kagent.detect.enough_members import RAISED_MS, Enough, capacity_of
 from kagent.detect.evidence import LatenessLimits
 from kagent.detect.finding import Finding
 from kagent.detect.group_model import GroupModel
+from kagent.detect.inflow import MINUTE_MS, MINUTES
 from kagent.detect.state import JudgeState, Useful
 
-LOOK_EVERY_MS = 300_000
-"""A group that is well is looked at so often, for fewer members."""
+LOOK_EVERY_MS = MINUTES * MINUTE_MS
+"""A group that is well is looked at for fewer members once its usual inflow is of other minutes than at the last look."""
 # The HPA's stabilization window: https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale/
 FEWER_AFTER_MS = 1_800_000
 """For so long fewer must do, as an HPA waits before it removes a member (5 min by default), and longer: a member that is missed

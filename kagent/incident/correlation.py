@@ -36,9 +36,8 @@ LEAST = 5
 CHANCE = 0.001
 SHARE = 0.5
 """Of all groups of a cluster, or of the topic's or broker's."""
-# Without a new group for this long the cause is over; and after it, an onset explains nothing new.
+# Without a new group for this long the cause is over, what was published of it is valid no longer, and an onset explains nothing new.
 QUIET_AFTER_MS = 900_000
-VALID_MS = 900_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +230,7 @@ def _message(common: Common, cluster: str, now: int, status: Status) -> Recommen
         group_kind=GroupKind(common.kind),
         opened_at=common.opened_at,
         as_of=now,
-        valid_until=now + VALID_MS,
+        valid_until=now + QUIET_AFTER_MS,
         skew=Skew(now=None, after=None, threshold=None, lower_bound=None),
         actions=[
             Action(

@@ -145,6 +145,9 @@ class Applier:
         reader.start()
         try:
             if not read.wait(READ_WITHIN_S):
+                Admin(
+                    self.home
+                ).cluster_id()  # tells a broker that is away, in a sentence, from a topic that cannot be read
                 raise KafkaError(
                     f"kagent's topics on {self.home.bootstrap} cannot be read: run `kagent topics`, check the rights."
                 )

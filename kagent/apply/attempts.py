@@ -21,6 +21,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from kagent.errors import KafkaError
 from kagent.follow.rejoin_budget import Asking, May, may_ask
 from kagent.kafka.admin import Admin
+from kagent.kafka.admin_errors import sentence
 from kagent.kafka.clients import confluent
 from kagent.kafka.topics import TopicSpec, ensure
 from kagent.settings import Cluster, Topics
@@ -118,7 +119,8 @@ class Attempts:
         try:
             return self._read(reader)
         except KafkaException as error:
-            raise KafkaError(f"{self.topic} cannot be read: {error}.") from error
+            asked = f"asked for what {self.topic} has"
+            raise KafkaError(sentence(error.args[0], asked, self.cluster.bootstrap)) from error
         finally:
             reader.close()
 
@@ -131,6 +133,7 @@ class Attempts:
         while position < high:
             message = reader.poll(0.5)
             if time.monotonic() > until:
+                self._reach()
                 raise KafkaError(f"{self.topic} cannot be read: no answer in time.")
             if message is None:
                 continue
@@ -157,8 +160,13 @@ class Attempts:
         )
         left = producer.flush(ANSWER_WITHIN_S + 5)
         if failed or left:
+            self._reach()
             why = str(failed[0]) if failed else "no answer in time"
             raise KafkaError(f"{self.topic} cannot be written ({why}): check the right to write.")
+
+    def _reach(self) -> None:
+        """Raise KafkaError with a sentence if no broker can be reached: then no right is at fault."""
+        Admin(self.cluster).cluster_id()
 
 
 def _parsed(message: Any, key: str) -> list[Attempt]:

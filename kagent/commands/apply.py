@@ -61,9 +61,11 @@ def command(
     from kagent.apply.apply_plan import Applier
     from kagent.kafka.reach import refuse_absent
 
-    refuse_absent(cluster.bootstrap)
+    home = settings.home_cluster(name)
+    for address in dict.fromkeys((cluster.bootstrap, home.bootstrap)):
+        refuse_absent(address)
     follows = policy_for(settings.policy, settings.groups, group).uniform_follows
-    home, name = settings.home_cluster(name), as_reported(settings, name)
+    name = as_reported(settings, name)
     applier = Applier(cluster, home, name, group, settings.topics, uniform_follows=follows)
     # Before the check: a group that latched off cannot be moved, and that is what --reset is for.
     if reset:

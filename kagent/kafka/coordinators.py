@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
+from aiokafka.errors import KafkaConnectionError
 from aiokafka.errors import KafkaError as ClientError
 
 from kagent.errors import KafkaError
@@ -30,6 +31,7 @@ from kagent.settings import Cluster
 from kagent.text import shown
 
 T = TypeVar("T")
+REACH_IT = "check that the broker runs, and that its address (advertised.listeners) can be reached from here"
 DESCRIBING, COMMITS = "asked to describe groups", "asked for committed offsets"
 
 
@@ -174,7 +176,8 @@ class Coordinators(ABC):
 
     def _all_of(self, answers: GroupAnswers[T], doing: str) -> dict[str, T]:
         for group, why in answers.failed.items():
-            raise Unsettled(self._answered(f"{doing} of {shown(group)}", why))
+            whose = f"The coordinator of {shown(group)} on the cluster at {self.cluster.bootstrap}"
+            raise Unsettled(f"{whose} does not answer when {doing}: {_in_words(why)}; {REACH_IT}.")
         return dict(answers.found)
 
     def _asked(
@@ -201,7 +204,14 @@ class Coordinators(ABC):
         self.reached()
         return answer
 
-    def _answered(self, doing: str, error: BaseException | str) -> str:
-        # Some of the client's own sentences end with a full stop.
-        why = str(error).rstrip(".") or "no answer in time"
-        return f"The cluster at {self.cluster.bootstrap} answered with an error when {doing}: {why}."
+    def _answered(self, doing: str, error: BaseException) -> str:
+        where, why = self.cluster.bootstrap, _in_words(error)
+        # An address of the settings may answer while a broker is elsewhere by the name that it gives itself.
+        if isinstance(error, KafkaConnectionError):
+            return f"No broker of the cluster at {where} answered when {doing}: {why}; {REACH_IT}."
+        return f"The cluster at {where} answered with an error when {doing}: {why}."
+
+
+def _in_words(error: BaseException | str) -> str:
+    # Some of the client's own sentences end with a full stop.
+    return str(error).rstrip(".")

@@ -15,26 +15,33 @@ from pydantic import TypeAdapter
 
 
 @dataclass(frozen=True, slots=True)
+class OtherAction:
+    """An action that may be carried out in place of the plan: another assignor, or another number of members; and what it predicts."""
+
+    assignor: str | None = None
+    members: int | None = None
+    drain: float | None = None
+    skew: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Advised:
     """What a message of an incident advised, under the names that :class:`Incident` has for it."""
 
     verdict: str
     member: str
     plan: tuple[tuple[str, int, str], ...] = ()
-    assignor: str | None = None
-    members: int | None = None
+    others: tuple[OtherAction, ...] = ()
     started_with: tuple[str, ...] = ()
     predicted_drain: float | None = None
     predicted_skew: float | None = None
-    other_drain: float | None = None
-    other_skew: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Incident:
     """What is open. ``message``: the last one sent, without its long parts. Times in ms.
 
-    ``digest``: assignment it rests on; ``plan``: [topic, partition, member]; ``calm_since``: since when nothing has been the
+    ``digest``: assignment it rests on; ``plan``: [topic, partition, member], where it is advised; ``others``: what else is; ``calm_since``: since when nothing has been the
     matter, 0 if something is; ``other_since``: since when another verdict has led; ``drained_at``: since when no member has
     been behind.
     """
@@ -52,12 +59,8 @@ class Incident:
     predicted_drain: float | None = None
     predicted_skew: float | None = None
     """What the plan predicts: s until all members have caught up, and the skew; once an action was followed, what that one does."""
-    other_drain: float | None = None
-    other_skew: float | None = None
-    """What the first action predicts where that is another one than the plan."""
     plan: tuple[tuple[str, int, str], ...] = ()
-    assignor: str | None = None
-    members: int | None = None
+    others: tuple[OtherAction, ...] = ()
     started_with: tuple[str, ...] = ()
     calm_since: int = 0
     other_since: int = 0

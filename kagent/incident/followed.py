@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields
 
 import numpy as np
 
 from kagent.detect.detectors import ONE_MEMBER
-from kagent.detect.state import Advised, Incident
+from kagent.detect.state import Advised, Incident, OtherAction
 from kagent.lag.membership import Roster
 
 FOLLOWED = 0.8
 """Share of the planned moves that must be in effect for the plan to count as followed."""
 
 
-def advice(roster: Roster, incident: Incident) -> Advised | None:
-    """The advice that is in effect: the last one that was published, or the one that it replaced; None if neither is."""
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What an action predicts: s until all members have caught up, and the skew. A restart predicts nothing."""
+
+    drain: float | None = None
+    skew: float | None = None
+
+
+def followed(roster: Roster, incident: Incident) -> Prediction | None:
+    """What the action predicts that is in effect, of the last advice that was published or of that which it replaced; None if none is."""
     # An owner reads a message and acts minutes later, and consumers that carry a plan out join and leave meanwhile: either may
     # bring an update with another plan, which does not make what is done another thing than what was advised.
     given = (_published(incident), incident.replaced)
-    return next((one for one in given if one is not None and in_effect(roster, one)), None)
-
-
-def promised(roster: Roster, incident: Incident, done: Advised) -> Incident:
-    """The incident, to be held against what the action that was followed predicted. A restart predicts nothing."""
-    drain, skew = done.predicted_drain, done.predicted_skew
-    if _is_other_followed(roster, done):
-        drain, skew = done.other_drain, done.other_skew
-    elif done.verdict in ONE_MEMBER:
-        drain = skew = None
-    return replace(incident, predicted_drain=drain, predicted_skew=skew)
+    found = (_of_advice(roster, one) for one in given if one is not None)
+    return next((one for one in found if one is not None), None)
 
 
 def unfollowed(incident: Incident) -> Advised | None:
@@ -41,24 +40,32 @@ def _published(incident: Incident) -> Advised:
     return Advised(**{field.name: getattr(incident, field.name) for field in fields(Advised)})
 
 
-def in_effect(roster: Roster, given: Advised) -> bool:
-    """Whether what was advised is in effect."""
-    if _is_other_followed(roster, given):
-        return True
-    if given.verdict in ONE_MEMBER:
-        return given.member not in roster.names or _another(roster, given)
-    if not given.plan:
-        return False
-    held = [(t, p, m) for t, p, m in given.plan if _holds(roster, t, p, m)]
-    return len(held) >= FOLLOWED * len(given.plan)
+def _of_advice(roster: Roster, given: Advised) -> Prediction | None:
+    """What the action predicts that is in effect, of all that were advised; None if none is."""
+    for other in given.others:
+        if _is_other_followed(roster, given, other):
+            return Prediction(other.drain, other.skew)
+    # Before the restart: members may have been restarted to carry the plan out.
+    if _is_plan_followed(roster, given):
+        return Prediction(given.predicted_drain, given.predicted_skew)
+    return Prediction() if _is_restarted(roster, given) else None
 
 
-def _is_other_followed(roster: Roster, given: Advised) -> bool:
-    """Whether another assignor, or another number of members, is in effect as advised."""
-    if given.assignor and roster.protocol == given.assignor.removeprefix("kip848-"):
-        return True
+def _is_other_followed(roster: Roster, given: Advised, other: OtherAction) -> bool:
+    if other.assignor is not None:
+        return roster.protocol == other.assignor.removeprefix("kip848-")
     # Other ids too: a group that merely had that number before the message has not followed it.
-    return bool(given.members) and len(roster.members) == given.members and roster.ids != given.started_with
+    return len(roster.members) == other.members and roster.ids != given.started_with
+
+
+def _is_plan_followed(roster: Roster, given: Advised) -> bool:
+    held = [(t, p, m) for t, p, m in given.plan if _holds(roster, t, p, m)]
+    return bool(given.plan) and len(held) >= FOLLOWED * len(given.plan)
+
+
+def _is_restarted(roster: Roster, given: Advised) -> bool:
+    gone = given.member not in roster.names
+    return given.verdict in ONE_MEMBER and (gone or _another(roster, given))
 
 
 def _another(roster: Roster, given: Advised) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from kagent.contract.recommendation import (
+    Action,
     ActionType,
     Outcome,
     Recommendation,
@@ -18,8 +20,8 @@ from kagent.detect.detectors import OF, SPREAD, more_urgent, open_transaction, s
 from kagent.detect.evidence import LatenessLimits
 from kagent.detect.finding import Finding, Urgency
 from kagent.detect.group_model import GroupModel
-from kagent.detect.state import Incident, JudgeState
-from kagent.incident import followed
+from kagent.detect.state import Incident, JudgeState, OtherAction
+from kagent.incident.followed import followed, unfollowed
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
 from kagent.recommend.render import Diagnosis, compose, diagnose
@@ -38,6 +40,8 @@ is a few seconds late now and then is no news."""
 # The message is kept in the verdicts table so that it can be sent again as stale or resolved; a whole assignment would make the
 # row larger than Kafka's default limit of 1 MB for a message.
 KEPT_MEMBERS = 50
+COUNTS = (ActionType.SET_MEMBER_COUNT, ActionType.RAISE_PARALLELISM)
+"""The actions about a number of members."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +63,8 @@ def opened(diagnosis: Diagnosis, id_: str) -> IncidentChange:
 
 def _stated(diagnosis: Diagnosis, message: Recommendation) -> dict[str, Any]:
     """What is kept of what a message states."""
-    model, made, best = diagnosis.model, diagnosis.reassignment, diagnosis.best
-    spread = made is not None and diagnosis.verdict in SPREAD
-    promise = made.promise if made is not None and spread else None
-    counts = best.type in (ActionType.SET_MEMBER_COUNT, ActionType.RAISE_PARALLELISM)
-    option = next((o for o in diagnosis.alternatives if o.strategy == best.params.get("strategy")), None)
+    model, made = diagnosis.model, diagnosis.reassignment
+    plan = next((a for a in diagnosis.actions if a.type is ActionType.FOLLOW_PLAN), None)
     return {
         "verdict": str(diagnosis.verdict),
         "member": diagnosis.member,
@@ -73,18 +74,30 @@ def _stated(diagnosis: Diagnosis, message: Recommendation) -> dict[str, Any]:
         "skew": model.skew,
         "behind": diagnosis.finding.behind,
         # By names that outlive a restart: carrying a plan out often restarts members, which get new ids.
-        "plan": tuple((m.topic, m.partition, m.to) for m in made.plan.moves[:200]) if made else (),
+        "plan": tuple((m.topic, m.partition, m.to) for m in made.plan.moves[:200]) if made and plan else (),
+        "others": tuple(_others(diagnosis)),
         "started_with": model.roster.ids if model.roster else (),
-        "assignor": best.params.get("strategy") if best.type is ActionType.SWITCH_ASSIGNOR else None,
-        "members": best.params.get("members") if counts else None,
-        "predicted_skew": round(made.plan.skew_after, 3) if made is not None and spread else None,
-        "predicted_drain": round(made.drain[1], 1)
-        if made and promise and made.drain[1] is not None
-        else None,
-        # As of a plan: only what can be promised is predicted.
-        "other_drain": best.gain.get("likely") if best.gain.get("after") is not None else None,
-        "other_skew": round(option.skew, 3) if option is not None else None,
+        "predicted_skew": round(made.plan.skew_after, 3) if made and plan else None,
+        "predicted_drain": _predicted_s(plan) if plan else None,
     }
+
+
+def _others(diagnosis: Diagnosis) -> Iterator[OtherAction]:
+    """The actions in place of the plan that can be carried out, and whose effect shows in who is in the group or what assigns."""
+    skews = {option.strategy: round(option.skew, 3) for option in diagnosis.alternatives}
+    for action in diagnosis.actions:
+        if action.feasible == "no":
+            continue
+        if action.type is ActionType.SWITCH_ASSIGNOR:
+            strategy = str(action.params["strategy"])
+            yield OtherAction(assignor=strategy, drain=_predicted_s(action), skew=skews.get(strategy))
+        elif action.type in COUNTS and action.params.get("members"):
+            yield OtherAction(members=action.params["members"], drain=_predicted_s(action))
+
+
+def _predicted_s(action: Action) -> float | None:
+    """When the group has likely caught up with it; None where that cannot be promised."""
+    return action.gain.get("likely") if action.gain.get("after") is not None else None
 
 
 def _counted(state: JudgeState, what: str) -> dict[str, int]:
@@ -190,23 +203,44 @@ def drained(model: GroupModel) -> bool:
 
 
 def _noticed(model: GroupModel, incident: Incident) -> Incident:
-    """Another assignment than the one it rests on: superseded, and followed if it is the one that was advised."""
+    """Another assignment than the one it rests on: superseded, and followed if it stays and is one that was advised."""
     roster = model.roster
     if roster is None or not model.by_member:
         return incident
     # Once superseded it stays so: a group that rebalances twice may well return to the digest it had.
     if roster.assignment == incident.digest and not incident.superseded:
         return incident
-    done = followed.advice(roster, incident) if incident.followed_at is None else None
-    if done is not None:
-        return replace(
-            followed.promised(roster, incident, done),
-            superseded=True,
-            followed_at=model.now,
-            followed_behind=round(_latest_s(model), 1),
-            changed_at=model.now,
-        )
-    return incident if incident.superseded else replace(incident, superseded=True, changed_at=model.now)
+    if not incident.superseded:
+        incident = replace(incident, superseded=True, changed_at=model.now)
+    # A rolling restart passes through many assignments and numbers of members.
+    if incident.followed_at is not None or not _settled(model, incident):
+        return incident
+    done = followed(roster, incident)
+    if done is None:
+        return incident
+    return replace(
+        incident,
+        predicted_drain=done.drain,
+        predicted_skew=done.skew,
+        followed_at=_last_changed(model, incident),
+        followed_behind=round(_latest_s(model), 1),
+    )
+
+
+def _settled(model: GroupModel, incident: Incident) -> bool:
+    """Whether the group has stayed as it is for so long that its assignment can be judged."""
+    return model.as_of - _last_changed(model, incident) >= model.policy.settle * 1000
+
+
+def _settling(model: GroupModel, incident: Incident) -> bool:
+    """Whether the end waits for the group to settle; not for ever, as one that rebalances all the time never does."""
+    since = model.now - (incident.changed_at or 0)
+    return not _settled(model, incident) and since < model.policy.await_drain * 1000
+
+
+def _last_changed(model: GroupModel, incident: Incident) -> int:
+    """When who is in the group or who holds what last changed under the incident, ms; 0 if it did not."""
+    return max(incident.changed_at, model.state.assigned_at) if incident.changed_at is not None else 0
 
 
 def _still_late(model: GroupModel, incident: Incident) -> bool:
@@ -226,12 +260,9 @@ def _calm(model: GroupModel, incident: Incident, messages: list[Recommendation])
     since = incident.calm_since or model.now
     incident = replace(incident, calm_since=since)
     # A reassignment ends all spells, so for a while no late member can be found: that is no proof that the cause is gone.
-    settling = (
-        incident.changed_at is not None and model.now - incident.changed_at < model.policy.settle * 1000
-    )
     # Two minutes, or less where the policy's `hold` is short: 0.4 of the default 300 s is the same 120 s.
     calm = model.now - since >= min(CALM_S, 0.4 * max(model.policy.hold, 25.0)) * 1000
-    if not calm or settling or _waits_for_drain(model, incident):
+    if not calm or _settling(model, incident) or _waits_for_drain(model, incident):
         return _kept(model, incident, messages)
     message = _resolved(model, incident)
     # At least as long as the plan needs to work: before that the group is still as late as when it opened.
@@ -321,15 +352,15 @@ def _goes_on(
     # A person asked for silence: what was published stands, so that a ticket does not become a page meanwhile; its end is published.
     if lead is None or model.seen.muted:
         return _kept(model, replace(incident, other_since=0), messages)
-    # The backlog that is left is the one the plan was made for: it is not news that there still is one.
-    if lead.verdict in SPREAD and _in_effect(model, incident):
+    # The backlog that is left is the one the plan was made for: it is not news that there still is one. Nor is what a rebalance leaves.
+    settled = _settled(model, incident)
+    if lead.verdict in SPREAD and (not settled or _in_effect(model, incident)):
         return _kept(model, incident, messages)
     other = str(lead.verdict) != incident.verdict and not _same_standstill(model, incident, lead)
     since = (incident.other_since or model.now) if other else 0
     incident = replace(incident, other_since=since)
     if other and not more_urgent(lead, incident.verdict) and _may_swing_back(model, lead, since):
         return _kept(model, incident, messages)
-    settled = incident.changed_at is None or model.now - incident.changed_at >= model.policy.settle * 1000
     due = model.now - incident.sent_at >= model.policy.update_every * 1000
     # A plan for members that are gone is replaced, but only once the new assignment has settled.
     news = other or (incident.superseded and settled)
@@ -383,7 +414,7 @@ def _updated(
         blind_since=0,
         fresh_since=0,
         other_since=0,
-        replaced=followed.unfollowed(incident),
+        replaced=unfollowed(incident),
         **_stated(diagnosis, message),
     )
     return IncidentChange(replace(model.state, incident=incident), (*messages, message))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,7 +15,7 @@ from kagent.detect.group_model import GroupModel
 from kagent.planner.comparison import Alternative
 from kagent.recommend.member_counts import Counts
 from kagent.recommend.reassignment import Reassignment, expected_s, promised
-from kagent.text import shown
+from kagent.text import shown, span
 
 Feasible = Literal["yes", "no", "unknown"]
 K = GroupKind
@@ -96,6 +97,18 @@ def gain_of(advice: Advice, option: Alternative | None = None) -> dict[str, floa
         "likely": _seconds(expected_s(advice.model, assigned, made.rows)),
         "after": _seconds(promise[1] if promise else None),
     }
+
+
+def caught_up(gain: Mapping[str, float | None], unsure: str) -> str:
+    """When the group has caught up with an action of this gain, or why that is not known. ``unsure``: why no bound can be promised."""
+    if not gain:
+        return "when the group has caught up then is not known, as no member's speed was measured yet"
+    likely, after = gain["likely"], gain["after"]
+    if likely is None:
+        return "whether the group catches up then is not known, as one member may still get more than it can process"
+    if after is None:
+        return f"the group has likely caught up after {span(likely)}, which cannot be promised, as {unsure}"
+    return f"the group has likely caught up after {span(likely)}, in 19 of 20 cases within {span(after)}"
 
 
 def disruption_of(made: Reassignment | None, partitions: int) -> dict[str, float | None]:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from urllib.parse import quote as quote_url
 
 from kagent.contract.recommendation import Action, ActionType
 from kagent.detect.useful_members import SPREAD_ALONE
-from kagent.recommend.advice import Advice, K, action
+from kagent.recommend.advice import Advice, K, action, caught_up
 from kagent.recommend.count_forecast import gain_of_count
-from kagent.text import counted, shown, span
+from kagent.text import counted, shown
+
+ASSIGNOR_DECIDES = "its assignor decides who gets which partitions"
+"""Why no bound can be promised where the number of members changes."""
 
 
 def _counts_members(advice: Advice) -> bool:
@@ -57,23 +60,11 @@ def _scaled(advice: Advice, kind: ActionType) -> Iterator[Action]:
         kind,
         _how_to_scale(advice, found.members),
         "yes",
-        f"{share}; {_caught_up(gain)}",
+        f"{share}; {caught_up(gain, ASSIGNOR_DECIDES)}",
         params={"members": found.members, "fitting": list(found.fitting)},
         gain=gain,
         durable=True,
     )
-
-
-def _caught_up(gain: Mapping[str, float | None]) -> str:
-    """When the group has caught up with that number of members, or why that is not known."""
-    if not gain:
-        return "when the group has caught up then is not known, as no member's speed was measured yet"
-    likely, after = gain["likely"], gain["after"]
-    if likely is None:
-        return "whether the group catches up then is not known, as one member may still get more than it can process"
-    if after is None:
-        return f"the group has likely caught up after {span(likely)}, which cannot be promised, as its assignor decides who gets which partitions"
-    return f"the group has likely caught up after {span(likely)}, in 19 of 20 cases within {span(after)}"
 
 
 def _how_to_scale(advice: Advice, count: int) -> str:

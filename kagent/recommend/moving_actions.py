@@ -13,6 +13,7 @@ from kagent.recommend.advice import (
     Feasible,
     K,
     action,
+    caught_up,
     disruption_of,
     follows,
     gain_of,
@@ -27,6 +28,8 @@ from kagent.text import shown, span
 APPLIES = {K.CLASSIC_JAVA: "kagent.apply=follow", K.CLASSIC_PYTHON: "apply=True (kagent.follow)"}
 """What makes an assignor of kagent follow: without it, it only counts or logs what it would do."""
 CLIENTS = frozenset({K.CLASSIC, K.CLASSIC_JAVA, K.CLASSIC_LIBRDKAFKA, K.CLASSIC_PYTHON})
+LITTLE_LEFT = "what its members can process beyond the inflow is little beside the errors of both"
+"""Why no bound can be promised although it is known who gets what."""
 # The best two as actions; the message lists every strategy under `alternatives`.
 MOST_SWITCHES = 2
 
@@ -53,13 +56,14 @@ def follow_plan(advice: Advice) -> Iterator[Action]:
     disruption = disruption_of(made, made.plan.move_count) | {"r_score": made.cost.r_score}
     # Beside the sentence, which has names from clients in it: the page must not read the command from there.
     params = {"options": _command_options(advice)} if advice.kind is K.CONSUMER else {}
+    gain = gain_of(advice)
     yield action(
         ActionType.FOLLOW_PLAN,
         how,
         feasible,
-        reason,
+        f"{reason}; {caught_up(gain, LITTLE_LEFT)}",
         params=params,
-        gain=gain_of(advice),
+        gain=gain,
         disruption=disruption,
     )
 
@@ -98,7 +102,7 @@ def _first_moves(made: Reassignment, limit: int = 3) -> str:
     return f"{listed} and {len(moves) - limit} more." if len(moves) > limit else f"{listed}."
 
 
-def can_follow(model: GroupModel) -> tuple[Feasible, str | None]:
+def can_follow(model: GroupModel) -> tuple[Feasible, str]:
     """Whether the group can carry a plan out, and why or why not."""
     if stateful(model):
         return "no", "its members keep state by partition"

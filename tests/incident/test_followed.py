@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
-from kagent.detect.state import Incident
-from kagent.incident import followed
+from kagent.detect.state import Incident, OtherAction
+from kagent.incident.followed import Prediction, followed
 from kagent.lag.membership import Roster
 from kagent.testing import group_view, member_view
 
 BEFORE = {"a": (0, 1, 2), "b": (3,)}
 
 
-def roster(held: dict[str, tuple[int, ...]], protocol: str = "range", prefix: str = "id") -> Roster:
+def roster(held: Mapping[str, tuple[int, ...]], protocol: str = "range", prefix: str = "id") -> Roster:
     members = [
         member_view(name, member_id=f"{prefix}-{name}", subscriptions=("t",), assigned={"t": partitions})
         for name, partitions in held.items()
@@ -20,8 +22,8 @@ def roster(held: dict[str, tuple[int, ...]], protocol: str = "range", prefix: st
     return Roster.of(group_view("g", members=members, protocol=protocol))
 
 
-def incident(verdict: str = "rebalance", assignor: str | None = None, members: int | None = None) -> Incident:
-    """Its plan moves partition 2 to the second member, and predicts 25 s and a skew of 1.3; the other action, 60 s and 1.1."""
+def incident(verdict: str = "rebalance", *others: OtherAction) -> Incident:
+    """Its plan moves partition 2 to the second member, and predicts 25 s and a skew of 1.3."""
     present = roster(BEFORE)
     return Incident(
         id="1",
@@ -32,31 +34,44 @@ def incident(verdict: str = "rebalance", assignor: str | None = None, members: i
         digest="",
         sent_at=0,
         plan=(("t", 2, present.names[1]),),
+        others=others,
         started_with=present.ids,
-        assignor=assignor,
-        members=members,
         predicted_drain=25.0,
         predicted_skew=1.3,
-        other_drain=60.0,
-        other_skew=1.1,
     )
+
+
+SWITCH, SCALE = OtherAction(assignor="roundrobin", drain=60.0, skew=1.1), OtherAction(members=4, drain=90.0)
+PLAN_HELD, DEALT = {"a": (0, 1), "b": (2, 3)}, {"a": (0, 2), "b": (1, 3)}
+FOUR = {name: (at,) for at, name in enumerate("abcd")}
 
 
 @pytest.mark.parametrize(
     ("opened", "now", "predicted"),
     [
-        (incident(), roster({"a": (0, 1), "b": (2, 3)}), (25.0, 1.3)),
-        (incident(assignor="roundrobin"), roster({"a": (0, 2), "b": (1, 3)}, "roundrobin"), (60.0, 1.1)),
-        (incident(members=4), roster({name: (at,) for at, name in enumerate("abcd")}), (60.0, 1.1)),
-        (incident("slow_member"), roster(BEFORE, prefix="new"), (None, None)),
+        (incident("rebalance", SWITCH, SCALE), roster(PLAN_HELD), Prediction(25.0, 1.3)),
+        (incident("rebalance", SWITCH, SCALE), roster(DEALT, "roundrobin"), Prediction(60.0, 1.1)),
+        (incident("rebalance", SCALE, SWITCH), roster(DEALT, "roundrobin"), Prediction(60.0, 1.1)),
+        (incident("rebalance", SWITCH, SCALE), roster(FOUR), Prediction(90.0)),
+        (incident("slow_member"), roster(BEFORE, prefix="new"), Prediction()),
+        (incident("slow_member"), roster(PLAN_HELD), Prediction(25.0, 1.3)),
+        (incident("slow_member"), roster(PLAN_HELD, prefix="new"), Prediction(25.0, 1.3)),
+        (incident("rebalance", SWITCH, SCALE), roster(DEALT), None),
+        (incident("rebalance", SWITCH, SCALE), roster(BEFORE, prefix="new"), None),
     ],
-    ids=["the plan", "another assignor", "more members", "a restart"],
+    ids=[
+        "the plan",
+        "another assignor",
+        "another assignor as the last action",
+        "more members",
+        "a restart",
+        "the plan in place of a restart",
+        "the plan by a restart",
+        "another assignment",
+        "a restart where none was advised",
+    ],
 )
 def test_what_was_followed_is_held_against_its_own_prediction(
-    opened: Incident, now: Roster, predicted: tuple[float | None, float | None]
+    opened: Incident, now: Roster, predicted: Prediction | None
 ) -> None:
-    done = followed.advice(now, opened)
-
-    assert done is not None
-    held = followed.promised(now, opened, done)
-    assert (held.predicted_drain, held.predicted_skew) == predicted
+    assert followed(now, opened) == predicted

@@ -13,22 +13,32 @@ from kagent.detect.finding import Finding
 from kagent.detect.state import JudgeState
 from kagent.incident.evaluate import confirm, judge
 from kagent.incident.lifecycle import carried_on, expired
-from kagent.lag.observation import Mute
+from kagent.lag.observation import Mute, Observation
 from kagent.policy import Policy
 from tests.fixtures.timeline import Rate, Timeline, judged
 
 HELD = {"m0": (0, 1), "m1": (2, 3), "m2": (4, 5)}
 
 
-def opened(m0: Rate = 220.0) -> tuple[Timeline, JudgeState, Recommendation]:
+class Following(Timeline):
+    """A group whose assignor follows kagent's plans."""
+
+    def observe(self, blind: str | None = None) -> Observation:
+        seen = super().observe(blind)
+        assert seen.roster is not None
+        return replace(seen, roster=replace(seen.roster, protocol="kagent"))
+
+
+def opened(m0: Rate = 220.0, follows: bool = False) -> tuple[Timeline, JudgeState, Recommendation]:
     """A group whose first member gets too much, with its incident open after ten minutes."""
-    world, state, first = _opened(m0)
+    world, state, first = _opened(m0, follows)
     return deepcopy(world), state, first
 
 
 @cache
-def _opened(m0: Rate) -> tuple[Timeline, JudgeState, Recommendation]:
-    world = Timeline([150.0, 150, 50, 50, 50, 50], HELD, {**dict.fromkeys(HELD, 220.0), "m0": m0})
+def _opened(m0: Rate, follows: bool) -> tuple[Timeline, JudgeState, Recommendation]:
+    kind = Following if follows else Timeline
+    world = kind([150.0, 150, 50, 50, 50, 50], HELD, {**dict.fromkeys(HELD, 220.0), "m0": m0})
     found = judged(world, 600)[-1]
     assert found.candidate is not None
     now_open = confirm(found.candidate, world.observe(), found.state, Policy())
@@ -143,6 +153,49 @@ def test_the_plan_in_effect_is_followed_and_the_drain_is_measured() -> None:
     assert {m.id for m in said} == {first.id}
     assert said[-1].outcome is not None
     assert said[-1].outcome.measured_drain_s is not None
+
+
+def test_an_assignment_that_a_restart_passes_through_is_not_followed() -> None:
+    world, state, first = opened()
+    rearrange(world, first)
+    passing = judged(world, 50, state)
+    world.held = {"m0": (0, 1), "m1": (4, 5), "m2": (2, 3)}
+    world.at = dict.fromkeys(world.held, 0)
+    found = (*passing, *judged(world, 120, passing[-1].state))
+
+    assert found[0].messages[0].status is Status.SUPERSEDED
+    assert {i.followed_at for one in found if (i := one.state.incident) is not None} == {None}
+
+
+def test_an_assignment_is_followed_once_it_stays_and_from_when_it_came() -> None:
+    world, state, first = opened()
+    rearrange(world, first)
+    came = world.now
+    found = judged(world, 90, state)
+    followed = [i.followed_at for one in found if (i := one.state.incident) is not None]
+
+    assert followed[:6] == [None] * 6
+    assert followed[-1] is not None
+    assert 0 <= followed[-1] - came <= 10_000
+    assert [m.status for one in found for m in one.messages] == [Status.SUPERSEDED]
+
+
+@pytest.mark.slow
+def test_another_feasible_action_than_the_first_counts_as_followed_with_its_own_prediction() -> None:
+    world, state, first = opened(follows=True)
+    plan, other = first.actions[:2]
+    assert (plan.type, other.type, other.feasible) == ("follow_plan", "set_member_count", "yes")
+    names = [f"n{at}" for at in range(other.params["members"])]
+    world.held = {name: tuple(range(at, 6, len(names))) for at, name in enumerate(names)}
+    world.speed, world.left = dict.fromkeys(names, 220.0), dict.fromkeys(names, 0.0)
+    world.uncommitted, world.at = dict.fromkeys(names, 0.0), dict.fromkeys(names, 0)
+    world.idle = {name: set() for name in names}
+    last = [m for one in judged(world, 2400, state) for m in one.messages][-1]
+
+    assert (last.status, str(last.resolution)) == (Status.RESOLVED, "followed")
+    assert last.outcome is not None
+    assert last.outcome.predicted_drain_s == other.gain["likely"]
+    assert last.outcome.measured_drain_s is not None
 
 
 @pytest.mark.slow

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kagent.assignor import NAME, follows_plans
-from kagent.contract.recommendation import Recommendation
+from kagent.assignor.routes import ROUTES
+from kagent.contract.recommendation import GroupKind, Recommendation
 from kagent.errors import KagentError
 from kagent.follow.decision_types import Held, Peer, Reason, Rules, Snapshot, View, member_name
 from kagent.follow.followable import NotFollowed, plan_for
@@ -52,9 +53,9 @@ def checked(
     uniform_follows: bool = False,
 ) -> CheckedPlan:
     """The plan that the group may take now. ``now``: seconds since the epoch. Raises CannotApply."""
-    _of_its_kind(found, rules.group, uniform_follows)
-    _nobody_at_work(found)
     rec = snapshot.recommendation if snapshot else None
+    _of_its_kind(found, rules.group, uniform_follows, rec.group_kind if rec else GroupKind.CLASSIC)
+    _nobody_at_work(found)
     names = _names(found, rec)
     view = View(
         tuple(_peer(member, names[member.member_id], found, rec) for member in found.group.members),
@@ -90,7 +91,7 @@ def _nobody_at_work(found: Described) -> None:
         )
 
 
-def _of_its_kind(found: Described, group: str, uniform_follows: bool) -> None:
+def _of_its_kind(found: Described, group: str, uniform_follows: bool, client: GroupKind) -> None:
     name, kind = shown(group), found.group.type
     if found.group.state == "dead":
         raise CannotApply(NOT_KIP_848, f"There is no group {name}: check its name.")
@@ -100,10 +101,12 @@ def _of_its_kind(found: Described, group: str, uniform_follows: bool) -> None:
             f"{name} is a group of Kafka Streams' own protocol: the broker gives out its tasks, and takes no plan from outside.",
         )
     if kind != "consumer":
+        needs = (
+            f"; to take a plan it needs {ROUTES[client]}" if kind == "classic" and client in ROUTES else ""
+        )
         raise CannotApply(
             NOT_KIP_848,
-            f"{name} is a {kind} group, and only groups of the consumer protocol (KIP-848) can be moved from outside: "
-            "give its consumers kagent.follow, or kagent's Java assignor (`kagent assignor --consumer`).",
+            f"{name} is a {kind} group, and only groups of the consumer protocol (KIP-848) can be moved from outside{needs}.",
         )
     if not follows_plans(found.group.protocol, uniform_follows):
         raise CannotApply(

@@ -15,6 +15,23 @@ from kagent.text import counted, shown
 ASSIGNOR_DECIDES = "its assignor decides who gets which partitions"
 """Why no bound can be promised where the number of members changes."""
 
+POLLING_OF_JAVA = ("max.poll.interval.ms", "lower max.poll.records", "group.instance.id")
+POLLING = {
+    K.CLASSIC_JAVA: POLLING_OF_JAVA,
+    K.CONNECT: POLLING_OF_JAVA,
+    K.STREAMS: POLLING_OF_JAVA,
+    K.CLASSIC_PYTHON: ("max_poll_interval_ms", "lower max_poll_records", "group_instance_id"),
+    K.FAUST: ("broker_max_poll_interval", "lower broker_max_poll_records", "consumer_group_instance_id"),
+    # It hands out record by record, and has no setting of how many.
+    K.CLASSIC_LIBRDKAFKA: ("max.poll.interval.ms", "do less between two polls", "group.instance.id"),
+    K.CLASSIC: (
+        "max.poll.interval.ms",
+        "do less between two polls (Java: lower max.poll.records)",
+        "group.instance.id",
+    ),
+}
+"""By kind what a client calls the time between two polls, what makes that shorter, and static membership."""
+
 
 def _counts_members(advice: Advice) -> bool:
     """Whether the group is run by a number of members: Streams scales by threads, simple groups by the job's parallelism."""
@@ -144,8 +161,9 @@ def steady_number(advice: Advice) -> Iterator[Action]:
 def steady_members(advice: Advice) -> Iterator[Action]:
     """A restart of those that come and go, with what keeps them."""
     who = ", ".join(shown(n) for n in advice.finding.evidence["come_and_go"][:3]) or "its members"
+    longer, less, static = POLLING.get(advice.kind, POLLING[K.CLASSIC])
     how = (
-        f"Look in the logs of {who} for the reason why members left. After poll timeouts raise max.poll.interval.ms or lower "
-        "max.poll.records; after crashes fix their cause; then restart them. Static membership (group.instance.id) avoids a rebalance at a restart."
+        f"Look in the logs of {who} for the reason why members left. After poll timeouts raise {longer} or {less}; after crashes fix "
+        f"their cause; then restart them. Static membership ({static}) avoids a rebalance at a restart."
     )
     yield action(ActionType.RESTART_MEMBER, how, "yes")

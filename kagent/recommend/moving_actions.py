@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from shlex import quote
 
+from kagent.assignor.routes import ROUTES
 from kagent.contract.recommendation import Action, ActionType
 from kagent.detect.group_model import GroupModel
 from kagent.planner.comparison import Alternative
@@ -27,7 +28,6 @@ from kagent.text import shown, span
 
 APPLIES = {K.CLASSIC_JAVA: "kagent.apply=follow", K.CLASSIC_PYTHON: "apply=True (kagent.follow)"}
 """What makes an assignor of kagent follow: without it, it only counts or logs what it would do."""
-CLIENTS = frozenset({K.CLASSIC, K.CLASSIC_JAVA, K.CLASSIC_LIBRDKAFKA, K.CLASSIC_PYTHON})
 LITTLE_LEFT = "what its members can process beyond the inflow is little beside the errors of both"
 """Why no bound can be promised although it is known who gets what."""
 # The best two as actions; the message lists every strategy under `alternatives`.
@@ -48,9 +48,9 @@ def follow_plan(advice: Advice) -> Iterator[Action]:
     if made is None or not gains(made, advice.model) or not made.earns_back:
         return
     feasible, reason = can_follow(advice.model)
-    # Streams, Connect, Faust and simple groups can never follow a plan. Classic consumers could, with another assignor: it is
+    # Streams, Connect, Faust and simple groups can never follow a plan. Classic consumers could, with something else: it is
     # named, as not feasible now.
-    if feasible == "no" and advice.kind not in CLIENTS:
+    if feasible == "no" and advice.kind not in ROUTES:
         return
     how = f"Have the group move {_first_moves(made)} {_carried_out_by(advice, feasible)}".rstrip()
     disruption = disruption_of(made, made.plan.move_count) | {"r_score": made.cost.r_score}
@@ -86,14 +86,7 @@ def _carried_out_by(advice: Advice, feasible: Feasible) -> str:
         )
     if feasible == "yes":
         return f"The group's assignor follows the plan by itself if every consumer has {APPLIES.get(advice.kind, ' or '.join(APPLIES.values()))}."
-    if advice.kind is K.CLASSIC_JAVA:
-        return "It needs kagent's assignor in every consumer (`kagent assignor --consumer`)."
-    if advice.kind is K.CLASSIC:
-        return (
-            "It needs kagent's assignor in every consumer (Java: `kagent assignor --consumer`; aiokafka and kafka-python: "
-            "kagent.follow)."
-        )
-    return "It needs an assignor that follows kagent (aiokafka, kafka-python)."
+    return f"It needs {ROUTES[advice.kind]}."
 
 
 def _first_moves(made: Reassignment, limit: int = 3) -> str:
@@ -124,6 +117,8 @@ def can_follow(model: GroupModel) -> tuple[Feasible, str]:
             "unknown",
             "its records do not tell which client it runs; only Java, aiokafka and kafka-python clients can follow a plan",
         )
+    if model.kind is K.CLASSIC_LIBRDKAFKA:
+        return "no", "librdkafka takes no assignor but its own"
     return "no", "clients of this kind have no way to take a given partition"
 
 

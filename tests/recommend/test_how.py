@@ -16,6 +16,7 @@ from functools import cache
 from typing import Any
 
 import aiokafka
+import faust
 import kafka
 import pytest
 from aiokafka.coordinator import assignors as of_aiokafka
@@ -33,7 +34,7 @@ from kagent.policy import Policy
 from kagent.recommend.actions import MAKERS, actions
 from kagent.recommend.advice import Advice
 from kagent.recommend.alternatives import alternatives_of
-from kagent.recommend.member_actions import restart_of_task
+from kagent.recommend.member_actions import POLLING, restart_of_task
 from kagent.recommend.member_counts import counts
 from kagent.recommend.reassignment import reassign
 from kagent.recommend.switching import GO, how_to_switch
@@ -159,6 +160,32 @@ def test_no_action_names_a_client_that_the_group_is_not(kind: GroupKind) -> None
             assert ("org.apache.kafka" in text) == (kind in (K.CLASSIC_JAVA, K.CONNECT))
             assert ("partition_assignment_strategy" in text) == (kind is K.CLASSIC_PYTHON)
             assert ("group.remote.assignor" in text) == (kind is K.CONSUMER)
+
+
+@pytest.mark.parametrize("kind", [K.CLASSIC_JAVA, K.CLASSIC_PYTHON, K.CLASSIC_LIBRDKAFKA])
+def test_every_action_names_only_what_the_groups_own_client_can_have(kind: GroupKind) -> None:
+    of = {
+        K.CLASSIC_JAVA: {"org.apache.kafka", "kagent assignor --consumer", "max.poll.records"},
+        K.CLASSIC_PYTHON: {"kagent.follow", "aiokafka", "partition_assignment_strategy", "max_poll_records"},
+        K.CLASSIC_LIBRDKAFKA: {"group.protocol=consumer"},
+    }
+    texts = [text for _, text in sentences(kind)]
+
+    assert {name for names in of.values() for name in names if any(name in text for text in texts)} == of[
+        kind
+    ]
+
+
+def test_each_client_has_what_is_named_beside_the_strategy() -> None:
+    Consumer({"group.id": "x", "group.protocol": "consumer"}).close()
+    longer, _, static = POLLING[K.CLASSIC_LIBRDKAFKA]
+    Consumer({"group.id": "x", longer: 600_000, static: "x"}).close()
+    longer, fewer, static = POLLING[K.CLASSIC_PYTHON]
+    for name in (longer, fewer.removeprefix("lower "), static):
+        assert name in kafka.KafkaConsumer.DEFAULT_CONFIG
+        assert name in inspect.signature(aiokafka.AIOKafkaConsumer).parameters
+    longer, fewer, static = POLLING[K.FAUST]
+    assert all(hasattr(faust.Settings, name) for name in (longer, fewer.removeprefix("lower "), static))
 
 
 def test_where_nobody_tells_who_holds_what_the_task_to_restart_is_left_open() -> None:

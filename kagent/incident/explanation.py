@@ -19,13 +19,13 @@ from kagent.detect.state import JudgeState
 from kagent.detect.without_members import UnreadRecords, has_no_reader, unread_records
 from kagent.incident.condition import condition_of, waits_for_evidence
 from kagent.incident.evaluate import Judgement
-from kagent.incident.suppression import REASONS
+from kagent.incident.suppression import REASONS, waits_for
 from kagent.lag.log_ends import UNKNOWN
 from kagent.lag.membership import NOBODY
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
 from kagent.recommend.render import Diagnosis, compose, diagnose
-from kagent.text import counted, shown, span
+from kagent.text import counted, rounded, shown, span
 
 Looked = tuple[GroupModel, tuple[Finding, ...]]
 
@@ -137,7 +137,19 @@ def _calm(model: GroupModel, unread: UnreadRecords | None) -> str:
     if behind[at] < model.policy.min_behind:
         least = span(model.policy.min_behind)
         return f"No member is late: {model.names[at]} is the furthest behind, by {span(float(behind[at]))}; late is {least} or more (`min_behind`)."
-    return f"{model.names[at]} is {span(float(behind[at]))} behind."
+    return f"{model.names[at]} is {span(float(behind[at]))} behind{_caught_up(model, at)}."
+
+
+def _caught_up(model: GroupModel, at: int) -> str:
+    """When a late member has caught up by itself, and what would change that; nothing where it does not, or that is not known."""
+    drain_s = float(model.drain[at])
+    if not model.capacity.measured[at] or not 0 < drain_s < float("inf"):
+        return ""
+    gets, processes = (rounded(float(of.mid[at])) for of in (model.inflow, model.capacity.rate))
+    return (
+        f", and will have caught up in about {span(drain_s)} by the likeliest values: it gets {gets} records/s and can process {processes}. "
+        "That changes if more arrives for it, or if it gets slower"
+    )
 
 
 def _in_time(model: GroupModel) -> str:
@@ -154,6 +166,7 @@ def _evidence(model: GroupModel, lead: Finding | None) -> dict[str, Any] | None:
     """How much evidence there is, how much is needed, and what would add to it."""
     if lead is None:
         return None
+    missing = waits_for(model, lead)
     adds = {
         "evidence": "more commits that show the member late and falling further behind",
         "votes": "more judgements with the same result",
@@ -167,8 +180,8 @@ def _evidence(model: GroupModel, lead: Finding | None) -> dict[str, Any] | None:
         "verdict": str(lead.verdict) if lead.verdict else None,
         "seconds": round(lead.evidence_s),
         "needed_seconds": round(lead.needed_s),
-        "missing": lead.missing,
-        "adds": adds.get(lead.missing or ""),
+        "missing": missing,
+        "adds": adds.get(missing or ""),
         "longest_that_ended_by_itself": {k: h.longest_s for k, h in model.state.habits.items()},
     }
 

@@ -11,6 +11,7 @@ from kagent.text import counted, rounded, span, spans
 
 TRACK = {"group_changed": "ended as the group changed", "expired": "not seen to their end"}
 """How incidents ended, where the counted word is none for people."""
+CATCHES_UP = ("draining", "after_pause")
 LAG = "  Lag: log ends of the last sample less the committed offsets, in records. Work is that of the last commit, which kagent judges by."
 
 
@@ -65,7 +66,8 @@ def _of_then(story: dict[str, Any]) -> str:
 
 def _evidence_lines(story: dict[str, Any]) -> list[str]:
     found = story.get("evidence")
-    if not found or not found["missing"]:
+    # No evidence is missing of a member that catches up by itself: the reason says when it has.
+    if not found or not found["missing"] or found["missing"] in CATCHES_UP:
         return []
     adds = f" Missing: {found['adds']}." if found["adds"] else ""
     what = f"for {verdict_words(found['verdict'])}" if found["verdict"] else "that it stays behind"

@@ -42,8 +42,20 @@ def suppression_reason(model: GroupModel, lead: Finding) -> str | None:
     if model.now < model.state.cooldown_until and not _outranks_cooldown(model, lead):
         return "cooldown"
     if not lead.ripe:
-        return lead.missing or "evidence"
+        return waits_for(model, lead) or "evidence"
     return _spread_only(model) if lead.verdict in SPREAD else None
+
+
+def waits_for(model: GroupModel, lead: Finding) -> str | None:
+    """What a finding that is not ripe waits for, as in ``REASONS``; None if nothing is named."""
+    # No evidence opens an incident about what drains within `hold`: a spell goes on below the limits at which it begins.
+    late = lead.verdict in SPREAD and lead.missing == "evidence"
+    return "draining" if late and _drains_in_time(model, lead.members[0]) else lead.missing
+
+
+def _drains_in_time(model: GroupModel, member: int) -> bool:
+    """Whether the member catches up in time by itself, by the likeliest values."""
+    return bool(model.capacity.measured[member]) and float(model.drain[member]) <= model.policy.hold
 
 
 def _outranks_cooldown(model: GroupModel, lead: Finding) -> bool:

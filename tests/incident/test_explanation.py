@@ -8,10 +8,12 @@ from typing import Any
 
 import orjson
 
+from kagent.contract.recommendation import Verdict
+from kagent.detect.finding import Finding
 from kagent.incident.evaluate import Judgement
 from kagent.incident.explanation import explain, look_at
 from kagent.incident.explanation_text import lines
-from kagent.incident.suppression import REASONS
+from kagent.incident.suppression import REASONS, waits_for
 from kagent.lag.commits import TopicCommits
 from kagent.lag.log_ends import EndHistory
 from kagent.policy import Policy
@@ -62,6 +64,47 @@ def test_of_a_member_of_which_the_measurements_tell_nothing_yet_no_verdict_is_na
     assert story["recommendation"] is None
     assert not re.search("^  (do|perhaps|plan):", told, re.MULTILINE)
     assert "reported as" not in lines(story | {"verdict": "stalled", "open": "1"})[0]
+
+
+def after_a_burst(seconds: int) -> tuple[Timeline, Judgement, dict[str, Any]]:
+    """A group that gets more than it can process from the tenth minute to the fifteenth, some time later."""
+    world = Timeline(
+        [lambda second: 200.0 if 600 < second < 900 else 40.0] * 6, HELD, dict.fromkeys(HELD, 150.0)
+    )
+    found = judged(world, seconds)[-1]
+    return world, found, explain(found, look_at(found, world.observe(), found.state, Policy()))
+
+
+def test_of_a_late_member_that_catches_up_by_itself_it_says_when_and_asks_for_no_evidence() -> None:
+    world, found, story = after_a_burst(1260)
+    told = "\n".join(lines(story))
+    said = re.search(
+        r"will have caught up in about (\d+) min by the likeliest values: it gets 80 records/s and", told
+    )
+
+    assert found.suppressed_by == "draining"
+    assert said
+    assert "can process 150. That changes if more arrives for it, or if it gets slower." in told
+    assert "Evidence" not in told
+    assert "Missing" not in told
+    began = world.second
+    while max(world.backlog(name) for name in HELD) > 5 * 80:
+        world.run(1)
+    assert abs(world.second - began - 60 * int(said[1])) < 90
+
+
+def test_nor_does_it_ask_for_evidence_of_one_that_catches_up_within_hold() -> None:
+    model = after_a_burst(1260)[1].model
+    assert model is not None
+    late = Finding(Verdict.REBALANCE, (0,), missing="evidence", needed_s=60.0)
+
+    def waits(waiting_s: float) -> str | None:
+        work = model.work.copy()
+        work[0] = waiting_s * (model.capacity.rate.mid[0] - model.inflow.mid[0])
+        return waits_for(replace(model, work=work), late)
+
+    assert model.capacity.measured[0]
+    assert (waits(299), waits(301)) == ("draining", "evidence")
 
 
 def test_what_came_of_earlier_incidents_is_told_in_words() -> None:

@@ -38,6 +38,15 @@ def _escaped(char: str) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
+def partition_name(topic: str, partition: int | str) -> str:
+    """A partition as Kafka's own tools and logs write it, as it may be shown.
+
+    >>> partition_name("orders", 3)
+    'orders-3'
+    """
+    return f"{shown(topic)}-{partition}"
+
+
 def told_apart(names: Collection[str]) -> dict[str, str]:
     """Name of a member → what a table calls it: the client id alone where that tells all of them apart, else the name with its host.
 

@@ -15,7 +15,7 @@ from kagent.contract.recommendation import (
     Status,
 )
 from kagent.contract.words import VERDICTS, action_words, in_words
-from kagent.text import counted, shown, span
+from kagent.text import counted, partition_name, shown, span
 
 OLD_MS = 60_000
 """Numbers older than this are shown with their age."""
@@ -102,7 +102,7 @@ def story(rec: Recommendation) -> list[str]:
         lines.append(f"  {shown(member.member)}: {held}, {_work(member, rec)}")
     for move in rec.moves[:8]:
         source = shown(move.source) if move.source else "no member"
-        lines.append(f"  move {shown(move.topic)}-{move.partition} from {source} to {shown(move.to)}")
+        lines.append(f"  move {partition_name(move.topic, move.partition)} from {source} to {shown(move.to)}")
     if rec.move_count > 8:
         lines.append(f"  … and {rec.move_count - 8} more moves")
     lines += [f"  {_titled(action)}: {action.how}" for action in rec.actions[:3]]

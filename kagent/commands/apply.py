@@ -17,7 +17,7 @@ from kagent.commands.common import chosen, user
 from kagent.errors import InputError
 from kagent.group_key import group_key
 from kagent.policy import policy_for
-from kagent.text import shown
+from kagent.text import partition_name, shown
 
 if TYPE_CHECKING:
     from kagent.apply.apply_plan import Applied, Applier
@@ -126,7 +126,7 @@ def _show(plan: CheckedPlan) -> None:
     output.say(shown(rec.reason), indent=2)
     for move in rec.moves[:SHOWN_MOVES]:
         source = shown(move.source) if move.source else "no member"
-        click.echo(f"  {shown(move.topic)}-{move.partition}  {source} → {shown(move.to)}")
+        click.echo(f"  {partition_name(move.topic, move.partition)}  {source} → {shown(move.to)}")
     if len(rec.moves) > SHOWN_MOVES:
         click.echo(f"  and {len(rec.moves) - SHOWN_MOVES} more")
 
@@ -141,10 +141,10 @@ def _report(applied: Applied, as_json: bool) -> None:
         return
     for name, parts, seconds in _rows(applied):
         when = "has not taken up its part" if seconds is None else f"after {seconds} s"
-        click.echo(f"{shown(name)}: {', '.join(map(shown, parts)) or 'nothing'} ({when})")
+        click.echo(f"{shown(name)}: {', '.join(parts) or 'nothing'} ({when})")
 
 
 def _rows(applied: Applied) -> Iterator[tuple[str, list[str], float | None]]:
     for member_id, seconds in applied.taken_up_s.items():
-        parts = [f"{topic}-{number}" for topic, number in sorted(applied.held.get(member_id, ()))]
+        parts = [partition_name(*part) for part in sorted(applied.held.get(member_id, ()))]
         yield applied.plan.names[member_id], parts, seconds

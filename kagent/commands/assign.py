@@ -169,5 +169,6 @@ def _members(scenario: Scenario, given: Assignment) -> Iterator[dict[str, Any]]:
             "member": member,
             "partitions": len(rows),
             "lag": total if scenario.lags else None,
+            # As data, not as it is shown: a reader looks for the topic's own name.
             "which": [f"{t}-{p}" for t, p in rows],
         }

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from kagent.commands import output
 from kagent.kafka.descriptions import Key
-from kagent.text import counted, few, shown
+from kagent.text import counted, few, partition_name, shown
 
 
 def report(
@@ -33,7 +33,7 @@ def report(
 
 
 def _log_offsets(unread: Mapping[Key, str]) -> Iterator[str]:
-    named = {f"{shown(topic)}-{number}": why for (topic, number), why in sorted(unread.items())}
+    named = {partition_name(*key): why for key, why in sorted(unread.items())}
     for why, names in _by_reason(named):
         yield f"Log offsets not known, as the leader does not answer ({why}): {counted(len(names), 'partition')}, {few(names)}."
 

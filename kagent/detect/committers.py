@@ -21,6 +21,7 @@ from kagent.lag.membership import NOBODY, Roster
 from kagent.lag.observation import Observation
 from kagent.lag.partition_key import of_partition_key, partition_key
 from kagent.policy import Policy
+from kagent.text import partition_name
 
 WITHOUT_MEMBERS = frozenset({GroupKind.SIMPLE, GroupKind.SHARE})
 """Kinds whose records do not tell who holds which partition."""
@@ -107,7 +108,7 @@ def _by_committer(keys: Sequence[str], known: Mapping[str, Committer]) -> Units:
 
 def _shown(key: str) -> str:
     topic, partition = of_partition_key(key)
-    return f"the reader of {topic}-{partition}"
+    return f"the reader of {partition_name(topic, partition)}"
 
 
 def _is_sure(known: Committer) -> bool:

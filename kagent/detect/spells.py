@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import sqrt
+from typing import Any
 
 import numpy as np
 
@@ -120,17 +121,18 @@ def measured(spell: Spell | None, look: Look) -> Spell | None:
     of then. Who falls behind goes on to; how long it has seemed to counts as evidence, and as no habit."""
     if spell is None or not spell.extrapolated_s or look.extrapolated_s:
         return spell
-    return replace(
-        spell,
-        began=look.time,
-        reference=look.trend,
-        commits=0,
-        voted=0,
-        topics=_topics({}, look, began=True),
-        unsure_s=0.0,
-        extrapolated_s=0.0,
-        carried_s=spell.grown_s,
-    )
+    return replace(spell, **_beginning(look), commits=0, voted=0, carried_s=spell.grown_s)
+
+
+def _beginning(look: Look) -> dict[str, Any]:
+    """What is remembered of the look at which a spell begins."""
+    return {
+        "began": look.time,
+        "reference": look.trend,
+        "topics": _topics({}, look, began=True),
+        "extrapolated_s": round(look.extrapolated_s, 1),
+        "unsure_s": round(look.unsure_s, 1),
+    }
 
 
 def _look(
@@ -227,18 +229,7 @@ def next_spell(known: MemberState, look: Look, limits: LatenessLimits) -> Spell 
     """The member's spell after a look; None where there is none, or it has ended."""
     grows, spell = look.late and growing(known, look, limits), known.spell
     if spell is None:
-        topics = _topics({}, look, began=True)
-        if not grows:
-            return None
-        return Spell(
-            look.time,
-            look.time,
-            look.trend,
-            grew_at=look.time,
-            topics=topics,
-            extrapolated_s=round(look.extrapolated_s, 1),
-            unsure_s=round(look.unsure_s, 1),
-        )
+        return Spell(last=look.time, grew_at=look.time, **_beginning(look)) if grows else None
     # With rare commits the first look alone is the reference: a second one comes a gap later, and its growth would raise it.
     began = look.time - spell.began <= limits.growing_need * 1000 and look.gap < RARE_GAP_S
     reference = max(spell.reference, look.trend) if began else spell.reference

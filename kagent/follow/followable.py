@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from kagent.contract.recommendation import SCHEMA, ActionType, Recommendation, Status
 from kagent.follow.decision_types import Followed, Held, Peer, Reason, Rules, Snapshot, View, digest
-from kagent.text import shown
+from kagent.text import partition_name, shown
 
 LARGEST = 2000
 """Partitions of a plan: more than this a recommendation does not tell, and an assignor has no time for."""
@@ -140,15 +140,16 @@ def _exact(view: View, rec: Recommendation, names: Mapping[str, Peer]) -> Plan:
         for pair in held:
             if pair not in view.partitions:
                 _refuse(
-                    Reason.UNKNOWN_PARTITION, f"the plan has {_shown(pair)}, which the group does not read"
+                    Reason.UNKNOWN_PARTITION,
+                    f"the plan has {partition_name(*pair)}, which the group does not read",
                 )
             if pair in seen:
-                _refuse(Reason.DOUBLED_PARTITION, f"the plan gives {_shown(pair)} twice")
+                _refuse(Reason.DOUBLED_PARTITION, f"the plan gives {partition_name(*pair)} twice")
             if pair[0] not in names[name].topics:
                 _refuse(Reason.NOT_SUBSCRIBED, f"{shown(name)} does not subscribe to {shown(pair[0])}")
             seen.add(pair)
     if missing := min(view.partitions - seen, default=None):
-        _refuse(Reason.MISSING_PARTITION, f"the plan gives {_shown(missing)} to no member")
+        _refuse(Reason.MISSING_PARTITION, f"the plan gives {partition_name(*missing)} to no member")
     return plan
 
 
@@ -159,7 +160,9 @@ def _same_holdings(rec: Recommendation, plan: Plan, names: Mapping[str, Peer]) -
     for move in rec.moves:
         pair = (move.topic, move.partition)
         if pair not in before.get(move.to, ()) or (move.source is not None and move.source not in before):
-            _refuse(Reason.NO_PLAN, f"the plan and its moves contradict each other about {_shown(pair)}")
+            _refuse(
+                Reason.NO_PLAN, f"the plan and its moves contradict each other about {partition_name(*pair)}"
+            )
         before[move.to].discard(pair)
         if move.source is not None:
             before[move.source].add(pair)
@@ -168,7 +171,3 @@ def _same_holdings(rec: Recommendation, plan: Plan, names: Mapping[str, Peer]) -
             _refuse(Reason.OTHER_HOLDINGS, f"{shown(name)} does not say what it holds")
         if set(peer.held) != before[name]:
             _refuse(Reason.OTHER_HOLDINGS, f"{shown(name)} holds other partitions than the plan starts from")
-
-
-def _shown(pair: tuple[str, int]) -> str:
-    return f"{shown(pair[0])}-{pair[1]}"

@@ -14,7 +14,7 @@ from kagent.contract.words import verdict_words
 from kagent.history import charts
 from kagent.history.backtest import readable
 from kagent.history.past_range import Range
-from kagent.text import shown
+from kagent.text import partition_name, shown
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -58,7 +58,11 @@ def cells(rows: DataFrame, within: Range, groups: Sequence[str]) -> dict[str, li
         known |= {name: row[name] for name in ("c", "e") if row[name] is not None}
         if len(known) == 2:
             time = within.start + row["bucket"] * width
-            cell = (f"{row['topic']}-{row['partition']}", time, float(max(0, known["e"] - known["c"])))
+            cell = (
+                partition_name(row["topic"], row["partition"]),
+                time,
+                float(max(0, known["e"] - known["c"])),
+            )
             found.setdefault(row["group"], []).append(cell)
     return {group: _heaviest(some) for group, some in found.items()}
 

@@ -25,7 +25,7 @@ from kagent.lag.membership import NOBODY
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
 from kagent.recommend.render import Diagnosis, compose, diagnose
-from kagent.text import counted, rounded, shown, span
+from kagent.text import counted, partition_name, rounded, span
 
 Looked = tuple[GroupModel, tuple[Finding, ...]]
 
@@ -123,9 +123,8 @@ def _calm(model: GroupModel, unread: UnreadRecords | None) -> str:
     standing = stalled_partition.next_to_find(model)
     if standing is not None:
         at, length_s, limit_s = standing
-        topic, partition = model.lags.name(at)
         return (
-            f"{shown(topic)}-{partition} has made no progress for {span(length_s)} beside a member that had time for it; that is reported once it "
+            f"{partition_name(*model.lags.name(at))} has made no progress for {span(length_s)} beside a member that had time for it; that is reported once it "
             f"has lasted {span(limit_s)}."
         )
     behind, uncommitted = members_behind_s(model), uncommitted_s(model)

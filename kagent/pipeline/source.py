@@ -29,6 +29,7 @@ from kagent.kafka.descriptions import Offsets, TopicDescription
 from kagent.offsets import OFFSETS_TOPIC
 from kagent.pipeline.progress import Ends
 from kagent.retry import while_mendable
+from kagent.text import partition_name
 
 log = logging.getLogger("kagent.pipeline")
 Found = TypeVar("Found")
@@ -199,13 +200,14 @@ class OffsetsSource:
         """Which partitions have no leader."""
         if not self.leaderless:
             return f"All partitions of {OFFSETS_TOPIC} have a leader again."
-        which = ", ".join(f"{OFFSETS_TOPIC}-{p}" for p in sorted(self.leaderless))
+        which = ", ".join(partition_name(OFFSETS_TOPIC, p) for p in sorted(self.leaderless))
         return f"No broker leads {which}: the groups whose commits stand there are not watched until one that holds them is back."
 
     def cut_sentence(self) -> str:
         """Which logs lost what."""
         which = ", ".join(
-            f"{OFFSETS_TOPIC}-{p} from offset {offset} on" for p, offset in sorted(self.cut.items())
+            f"{partition_name(OFFSETS_TOPIC, p)} from offset {offset} on"
+            for p, offset in sorted(self.cut.items())
         )
         return f"Commits were lost: a replica that had fallen behind was elected leader (unclean.leader.election.enable), and what stood in {which} is gone."
 

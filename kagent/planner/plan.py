@@ -11,6 +11,7 @@ from kagent.planner.assignment_value import drain_per_member, drains, moved_shar
 from kagent.planner.canonical_problem import CLOSE, Canonical, Case, canonical, score
 from kagent.planner.problem import Codes, Flags, Numbers, PlanningProblem
 from kagent.planner.search import Budget
+from kagent.text import partition_name
 
 REPAIRABLE = 400_000
 """Units × members up to which a pass that missed its target is repaired by exchanges."""
@@ -326,7 +327,7 @@ def _verdict(result: Plan, canon: Canonical) -> tuple[str, tuple[str, ...]]:
         row = int(np.flatnonzero(canon.unit_of == hot)[0])
         name, number = problem.topics[problem.topic[row]], int(problem.partition[row])
         note = (
-            f"Limited by {name}-{number}: the member that holds it has the most work, and more members do not help.",
+            f"Limited by {partition_name(name, number)}: the member that holds it has the most work, and more members do not help.",
         )
     if result.moves:
         return "rebalance", note

@@ -15,7 +15,7 @@ from kagent.detect.group_model import GroupModel
 from kagent.planner.comparison import Alternative
 from kagent.recommend.member_counts import Counts
 from kagent.recommend.reassignment import Reassignment, expected_s, promised
-from kagent.text import shown, span
+from kagent.text import partition_name, shown, span
 
 Feasible = Literal["yes", "no", "unknown"]
 K = GroupKind
@@ -57,7 +57,7 @@ class Advice:
     @property
     def partition(self) -> str:
         """The partition concerned, as it is shown."""
-        return f"{shown(self.place[0])}-{self.place[1]}" if self.place else "its partition"
+        return partition_name(*self.place) if self.place else "its partition"
 
 
 def action(kind: ActionType, how: str, feasible: Feasible, reason: str | None = None, **more: Any) -> Action:

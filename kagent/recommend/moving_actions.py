@@ -24,7 +24,7 @@ from kagent.recommend.advice import (
 from kagent.recommend.reassignment import Reassignment
 from kagent.recommend.switching import how_to_switch
 from kagent.strategies.availability import shipped
-from kagent.text import shown, span
+from kagent.text import partition_name, shown, span
 
 APPLIES = {K.CLASSIC_JAVA: "kagent.apply=follow", K.CLASSIC_PYTHON: "apply=True (kagent.follow)"}
 """What makes an assignor of kagent follow: without it, it only counts or logs what it would do."""
@@ -91,7 +91,7 @@ def _carried_out_by(advice: Advice, feasible: Feasible) -> str:
 
 def _first_moves(made: Reassignment, limit: int = 3) -> str:
     moves = made.plan.moves
-    listed = ", ".join(f"{shown(m.topic)}-{m.partition} to {shown(m.to)}" for m in moves[:limit])
+    listed = ", ".join(f"{partition_name(m.topic, m.partition)} to {shown(m.to)}" for m in moves[:limit])
     return f"{listed} and {len(moves) - limit} more." if len(moves) > limit else f"{listed}."
 
 

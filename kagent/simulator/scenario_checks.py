@@ -10,6 +10,7 @@ from kagent.contract.recommendation import GroupKind, Verdict
 from kagent.errors import InputError
 from kagent.simulator.conditions import COMMITS, CONTENTS, FAMILIES, PROTOCOLS, SERVICES, Clients
 from kagent.strategies import STRATEGIES
+from kagent.text import partition_name
 
 EVENTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "join": (("member",), ()),
@@ -164,7 +165,7 @@ def assignment(given: Any, members: int, topics: Mapping[str, int], where: str) 
             for partition in partitions if isinstance(partitions, list) else [partitions]:
                 _place(partition, topics[topic], f"{where}: assignment.{member}.{topic}")
                 if (topic, partition) in held:
-                    raise InputError(f"{where}: assignment: {topic}-{partition} is held twice")
+                    raise InputError(f"{where}: assignment: {partition_name(topic, partition)} is held twice")
                 held.add((topic, partition))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from kagent.contract.admission import Refused
+from kagent.text import partition_name
 from kagent.worker.engine import GroupEngine
 from kagent.worker.repeated_lines import REFUSED
 
@@ -55,7 +56,7 @@ def _reason(error: Exception) -> str:
 
 
 def _place(message: Any) -> str:
-    return f"{message.topic}-{message.partition}@{message.offset}"
+    return f"{partition_name(message.topic, message.partition)}@{message.offset}"
 
 
 def dead_letter(message: Any, error: Exception, hidden: bool, value: bytes | None = None) -> dict[str, str]:

@@ -12,7 +12,7 @@ from kagent.contract.event_times import limited
 from kagent.contract.events import Beat, GroupEvent, LogCut, Message, TopicOffsets
 from kagent.group_key import group_key
 from kagent.offsets import OFFSETS_TOPIC
-from kagent.text import shown
+from kagent.text import partition_name, shown
 from kagent.worker.cluster_logs import ClusterLogs
 from kagent.worker.context import WorkerContext
 from kagent.worker.coverage_store import SourceCoverage
@@ -149,7 +149,9 @@ class Ingest:
         for entry in lost:
             self.context.index.forget_beyond(partition, entry, places[entry.source] - 1)
         self.context.refused["event", "log_cut"] += len(lost)
-        which = " and ".join(f"{OFFSETS_TOPIC}-{source} from offset {at} on" for source, at in places.items())
+        which = " and ".join(
+            f"{partition_name(OFFSETS_TOPIC, source)} from offset {at} on" for source, at in places.items()
+        )
         log.warning(
             "an unclean leader election lost records in %s of %s: the coordinators are asked for %d groups anew",
             which,

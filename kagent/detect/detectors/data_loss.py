@@ -23,7 +23,7 @@ from kagent.detect.signs import BEHIND, NEVER
 from kagent.detect.state import JudgeState
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
-from kagent.text import counted
+from kagent.text import counted, partition_name
 
 VERDICT = Verdict.LOST_DATA
 SPREAD = False
@@ -69,7 +69,7 @@ def find(model: GroupModel) -> Iterator[Finding]:
 
 def reason(model: GroupModel, finding: Finding) -> str:
     """The sentence of the message."""
-    places = [f"{topic}-{partition}" for topic, partition in finding.evidence["partitions"]]
+    places = [partition_name(*place) for place in finding.evidence["partitions"]]
     left = len(finding.rows) - 3
     more = f" and {counted(left, 'more partition')}" if left > 0 else ""
     return f"Retention deleted {finding.evidence['lost']:,} records of {', '.join(places[:3])}{more} before they were read."

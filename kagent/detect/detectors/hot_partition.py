@@ -21,7 +21,7 @@ from kagent.detect.group_model import GroupModel
 from kagent.detect.late_member import LateMember, Line
 from kagent.detect.remedies import Remedy
 from kagent.detect.signs import BEHIND
-from kagent.text import rounded, shown, span
+from kagent.text import partition_name, rounded, shown, span
 
 VERDICT = Verdict.HOT_PARTITION
 SPREAD = True
@@ -89,7 +89,7 @@ def reason(model: GroupModel, finding: Finding) -> str:
     e = finding.evidence
     topic, partition = model.lags.name(finding.rows[0])
     return (
-        f"{shown(topic)}-{partition} alone receives {rounded(e['inflow_per_s'])} records/s; the fastest member processes "
+        f"{partition_name(topic, partition)} alone receives {rounded(e['inflow_per_s'])} records/s; the fastest member processes "
         f"{rounded(e['fastest_per_s'])}. {shown(model.names[finding.members[0]])} is {span(finding.behind)} behind, and no assignment "
         "lets it catch up."
     )

@@ -24,7 +24,7 @@ from kagent.lag.measure import Flags
 from kagent.lag.membership import NOBODY, Roster
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
-from kagent.text import counted, shown, span
+from kagent.text import counted, partition_name, span
 
 VERDICT = Verdict.NO_MEMBERS
 SPREAD = False
@@ -102,7 +102,7 @@ def reason(model: GroupModel, finding: Finding) -> str:
     if not e.get("members"):
         return f"The group has had no members for {span(e['absent_s'])}; {waiting}"
     first, more = model.lags.name(finding.rows[0]), len(finding.rows) - 1
-    which = f"{shown(first[0])}-{first[1]}" + (f" and {more} more" if more else "")
+    which = partition_name(*first) + (f" and {more} more" if more else "")
     return (
         f"No member has held {which} for {span(e['absent_s'])}, although the group has {counted(e['members'], 'member')}; "
         f"{waiting}"

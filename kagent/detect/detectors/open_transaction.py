@@ -14,7 +14,7 @@ from kagent.detect.finding import NO_PROGRESS, Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.remedies import Remedy
 from kagent.detect.signs import BEHIND
-from kagent.text import shown, span
+from kagent.text import partition_name, span
 
 VERDICT = Verdict.BLOCKED_BY_TRANSACTION
 SPREAD = False
@@ -56,6 +56,6 @@ def reason(model: GroupModel, finding: Finding) -> str:
     """The sentence of the message."""
     topic, partition = model.lags.name(finding.rows[0])
     return (
-        f"{shown(topic)}-{partition} cannot be read beyond offset {finding.evidence['last_stable_offset']}: "
+        f"{partition_name(topic, partition)} cannot be read beyond offset {finding.evidence['last_stable_offset']}: "
         f"a transaction on it has been open for {span(finding.behind)}."
     )

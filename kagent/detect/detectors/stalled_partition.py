@@ -34,7 +34,7 @@ from kagent.detect.standstill import SOLE_FACTOR
 from kagent.detect.start_position import has_commit
 from kagent.detect.state import Standing
 from kagent.lag.measure import Flags
-from kagent.text import shown, span
+from kagent.text import partition_name, span
 
 VERDICT = Verdict.STALLED
 SPREAD = False
@@ -199,7 +199,9 @@ def reason(model: GroupModel, finding: Finding) -> str:
     stuck = (
         f"stuck at offset {e['offset']}" if has_commit(model.seen, topic, partition) else "without a commit"
     )
-    return f"{shown(topic)}-{partition} has been {stuck} for {span(e['stands_s'])} {_beside(finding)}."
+    return (
+        f"{partition_name(topic, partition)} has been {stuck} for {span(e['stands_s'])} {_beside(finding)}."
+    )
 
 
 def _beside(finding: Finding) -> str:

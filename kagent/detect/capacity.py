@@ -32,8 +32,6 @@ Z = 1.64
 """95 %, one-sided."""
 FULLEST = 0.85
 """Of its speed a member should get at most this share: with all of it a backlog never drains, and the inflow is never even."""
-COST_SD = 0.5
-"""Before anything is known: records of one topic rarely take more than twice, or less than half, of what those of another take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,43 +57,6 @@ def window_length_s(gap_s: float, hold_s: float) -> float:
 def kept(windows: Sequence[Window], now: int) -> tuple[Window, ...]:
     """The windows that are young enough, the newest last."""
     return tuple(w for w in windows if now - w.until <= OLDEST_MS)[-MOST:]
-
-
-def costs(members: Sequence[Sequence[Window]], now: int) -> dict[str, float]:
-    """Relative cost of a record by topic, mean 1: ridge regression of window lengths on records, in relative residuals.
-
-    With one topic, or where the mix of topics never changes, this stays near 1 for all: no decision may need it then.
-    """
-    windows = [w for some in members for w in kept(some, now)]
-    topics = sorted({t for w in windows for t, n in w.records.items() if n > 0})
-    if len(topics) < 2:
-        return dict.fromkeys(topics, 1.0)
-    count = np.array([[w.records.get(t, 0) for t in topics] for w in windows], np.float64)
-    seconds = np.array([w.seconds for w in windows])
-    usual = seconds.sum() / max(count.sum(), 1.0)
-    # Each window is divided by its own length, so residuals are relative: a long window weighs no more than a short one.
-    rows = count * usual / seconds[:, None]
-    noise = _noise(rows)
-    # A negative cost is what noise makes of a rare topic. The mean stays 1, or the speeds that were stored before would change
-    # their unit with every refit.
-    found = np.maximum(_ridge(rows, noise), 0.05)
-    return dict(zip(topics, (found / found.mean()).tolist(), strict=True))
-
-
-def _ridge(rows: Floats, noise: float) -> Floats:
-    """The likeliest costs, given the variance of the residuals: each is 1 ± ``COST_SD`` before any window is seen."""
-    # Topics that are always read in the same mix have collinear counts, and the bare normal equations no solution.
-    weight = noise / COST_SD**2
-    left = rows.T @ rows + weight * np.eye(rows.shape[1])
-    return np.asarray(np.linalg.solve(left, rows.T @ np.ones(len(rows)) + weight))
-
-
-def _noise(rows: Floats) -> float:
-    """The variance of the windows' lengths that no costs explain: without the ridge, whose own error would count as noise."""
-    found = np.linalg.lstsq(rows, np.ones(len(rows)), rcond=None)[0]
-    free = max(len(rows) - rows.shape[1], 0)
-    left = float(((rows @ found - 1) ** 2).sum())
-    return pooled_variance(left / free, free) if free else PRIOR_SD**2
 
 
 def pooled_variance(seen: float, count: int) -> float:

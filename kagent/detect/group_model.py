@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -20,8 +21,9 @@ from kagent.detect.evidence import idle_s
 from kagent.detect.forecast import Placement, best_drain_s, drain_s
 from kagent.detect.inflow import Interval
 from kagent.detect.lateness import lateness_s, virtual_lateness_s
-from kagent.detect.load import load_of, owner_of_counted, per_partition, record_costs
+from kagent.detect.load import load_of, mix_of, owner_of_counted, per_partition
 from kagent.detect.observed_columns import ObservedColumns, columns_of
+from kagent.detect.record_costs import BusyMix
 from kagent.detect.start_position import located
 from kagent.detect.state import JudgeState, MemberState
 from kagent.detect.without_members import has_no_reader
@@ -35,7 +37,7 @@ from kagent.policy import Policy
 class GroupModel:
     """A group as the detectors see it. All per-member columns are in the order of ``names``.
 
-    ``state``: what is remembered after this look; ``excluded``: partitions that stand; ``lateness``: V in s; ``work``: backlog
+    ``state``: what is remembered after this look; ``mix``: what was done of each topic; ``excluded``: partitions that stand; ``lateness``: V in s; ``work``: backlog
     times cost, in records of mean cost; ``inflow``, ``capacity``: work/s; ``drain``, ``drain_low``: T in s, likeliest and at the
     optimist's ends.
     """
@@ -44,6 +46,7 @@ class GroupModel:
     policy: Policy
     state: JudgeState
     columns: ObservedColumns
+    mix: BusyMix
     cost: Floats
     excluded: Flags
     work: Floats
@@ -228,10 +231,8 @@ class GroupModel:
         """Whether some member's capacity was measured, so that work is time."""
         return bool(self.capacity.measured.any() and (self.capacity.rate.mid > 0).all())
 
-    def if_only(self, topic: str) -> GroupModel:
-        """The same group if the records of ``topic`` were all the work there is: what a member whose mix of topics never
-        changes cannot refute."""
-        cost = {t: float(t == topic) for t in self.lags.topics}
+    def at_costs(self, cost: Mapping[str, float]) -> GroupModel:
+        """The same group if a record of each topic cost this."""
         work, flow, capacity = load_of(self.columns, self._counted_owner, cost, self.state, self.seen)
         return replace(
             self, cost=per_partition(self.columns, cost), work=work, inflow=flow, capacity=capacity
@@ -286,15 +287,16 @@ def observe(seen: Observation, state: JudgeState, policy: Policy) -> GroupModel:
     state = habits.with_ended_pauses(state, clocks, _as_of(seen), last_move)
     state = pauses.learned(state, dict(zip(columns.units.names, columns.committed_at.tolist(), strict=True)))
     state = busy_windows.advance(columns, state, excluded, seen.ends, policy)
-    cost = record_costs(columns, state, seen.now)
-    each = per_partition(columns, cost)
+    mix = mix_of(columns, state, seen.now)
+    each = per_partition(columns, mix.costs)
     owner = owner_of_counted(columns, excluded)
-    work, flow, capacity = load_of(columns, owner, cost, state, seen)
+    work, flow, capacity = load_of(columns, owner, mix.costs, state, seen)
     return GroupModel(
         seen=seen,
         policy=policy,
         state=state,
         columns=columns,
+        mix=mix,
         cost=each,
         excluded=excluded,
         work=work,

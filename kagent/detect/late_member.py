@@ -192,21 +192,27 @@ class LateMember:
         return {model.lags.topics[t]: float(flow[held & (model.lags.topic == t)].sum()) for t in topics}
 
     @cached_property
-    def by_topic(self) -> Mapping[str, LateMember]:
-        """The same member by each topic whose cost alone would explain why it is late and its peers are not.
+    def at_other_costs(self) -> Mapping[tuple[str, float], LateMember]:
+        """The same member at other costs that the busy windows allow, each by a topic and the share of the member's time that it takes.
 
-        Windows in which a member always had the same mix of topics do not tell which of them costs the time. A topic explains
-        it where every member that was busy was busy with it, and this one gets more of it than it can do, so that its records wait.
+        Windows in which a member always had the same mix of topics do not tell which of them costs the time.
         """
-        held = self.model.topics_of(self.rows)
-        cases = {t: LateMember(self.model.if_only(t), self.at) for t in sorted(held)} if len(held) > 1 else {}
-        return {t: case for t, case in cases.items() if case._is_explained}
+        if len(self.done) < 2:
+            return {}
+        allowed = self.model.mix.allowed_shares(self.done)
+        cases = {key: LateMember(self.model.at_costs(cost), self.at) for key, cost in allowed.items()}
+        return {key: case for key, case in cases.items() if case._is_explained}
 
     @property
     def _is_explained(self) -> bool:
-        done = self.model.capacity.rate.mid[self.model.capacity.measured]
-        behind = self.inflow[1] > self.speed[1] and self.model.has_work(self.at)
-        return self.measured and bool((done > 0).all()) and behind
+        """Whether by its costs it has work and gets more than it can do, while no peer does clearly more than who is busy."""
+        model = self.model
+        behind = self.inflow[1] > self.speed[1] and model.has_work(self.at)
+        return (
+            self.measured
+            and behind
+            and all(model.inflow.mid[peer] <= AS_MUCH * model.capacity.usual for peer in self.keeping_up)
+        )
 
     @property
     def longest_s(self) -> float:

@@ -12,6 +12,7 @@ from kagent.detect import inflow as inflows
 from kagent.detect.capacity import Capacity
 from kagent.detect.inflow import Interval
 from kagent.detect.observed_columns import ObservedColumns
+from kagent.detect.record_costs import BusyMix
 from kagent.detect.state import JudgeState, Window
 from kagent.lag.measure import Flags, Floats
 from kagent.lag.membership import NOBODY
@@ -36,11 +37,9 @@ def _windows(columns: ObservedColumns, state: JudgeState) -> list[tuple[Window, 
     return [m.windows if m else () for m in known]
 
 
-def record_costs(columns: ObservedColumns, state: JudgeState, now: int) -> dict[str, float]:
-    """The work of a record by topic."""
-    if len(columns.lags.topics) < 2:
-        return {}
-    return capacities.costs(_windows(columns, state), now)
+def mix_of(columns: ObservedColumns, state: JudgeState, now: int) -> BusyMix:
+    """What the members did of each topic while they were busy; nothing for a group of one topic, whose records are all alike."""
+    return BusyMix.of(_windows(columns, state) if len(columns.lags.topics) > 1 else [], now)
 
 
 def load_of(

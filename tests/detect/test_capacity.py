@@ -69,53 +69,6 @@ def test_windows_of_the_last_ten_minutes_are_preferred_and_two_hours_are_the_lim
     assert capacity.kept([Window(NOW - 7_300_000, 30.0, {})], NOW) == ()
 
 
-def test_costs_of_topics_are_told_apart_with_a_mean_of_one() -> None:
-    rng = np.random.default_rng(1)
-    every = []
-    for _ in range(40):
-        share = rng.uniform(0.1, 0.9)
-        every.append(Window(NOW, 30.0, {"cheap": round(30_000 * share), "dear": round(3000 * (1 - share))}))
-    cost = capacity.costs([every], NOW)
-
-    assert sum(cost.values()) / len(cost) == pytest.approx(1.0)
-    assert (
-        5 < cost["dear"] / cost["cheap"] < 11
-    )  # ten times in truth: the prior of equal costs draws them together
-
-
-def test_a_little_change_of_the_mix_tells_costs_apart_where_windows_agree() -> None:
-    # Thirty seconds of work each, a record of one topic four times as dear, and shares as fetches of two partitions have them.
-    shares = [0.25, 0.34, 0.48, 0.32, 0.49, 0.39, 0.30, 0.50, 0.31]
-    every = [_mixed(share, 1.0) for share in shares]
-    cost = capacity.costs([every], NOW)
-
-    assert 2.5 < cost["dear"] / cost["cheap"] < 4.5
-
-
-def test_windows_that_disagree_leave_costs_near_each_other() -> None:
-    rng = np.random.default_rng(2)
-    every = [_mixed(share, rng.uniform(0.4, 1.6)) for share in (0.4, 0.42, 0.44, 0.46, 0.48, 0.5)]
-    cost = capacity.costs([every], NOW)
-
-    assert 0.5 < cost["dear"] / cost["cheap"] < 2
-
-
-def test_a_mix_that_never_changes_says_nothing_of_costs() -> None:
-    cost = capacity.costs([[_mixed(0.5, 1.0)] * 12], NOW)
-
-    assert cost == {"cheap": pytest.approx(1.0), "dear": pytest.approx(1.0)}
-
-
-def _mixed(share: float, pace: float) -> Window:
-    """A window of 30 s in which this share of the records was dear, each four times the work of a cheap one."""
-    records = pace * 30_000 / (1 + 3 * share)
-    return Window(NOW, 30.0, {"cheap": round(records * (1 - share)), "dear": round(records * share)})
-
-
-def test_with_one_topic_costs_say_nothing() -> None:
-    assert capacity.costs([windows(100, 50)], NOW) == {"t": 1.0}
-
-
 def test_who_was_never_busy_is_taken_for_a_usual_one_and_can_do_what_it_keeps_up_with() -> None:
     found = capacity.of_members([(90.0, 100.0, 110.0), None, None], np.array([50.0, 30.0, 140.0]))
 

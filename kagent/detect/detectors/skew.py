@@ -2,8 +2,8 @@
 
 Holds where the best assignment catches up in time (an hour, or 20 times its lateness), and today's never does, or takes
 `hold` longer and a third more than that while the skew is at or above `threshold`. With the forecast at its likeliest values;
-or, where the member gets more than 1.15 times the mean and never catches up, at the optimist's ends alone, or if one of its
-topics cost all the time: then the plan "may not be enough".
+or, where the member gets more than 1.15 times the mean and never catches up, at the optimist's ends alone, or at other costs of
+records that its busy windows allow: then the plan "may not be enough".
 With `min_behind: 0` and `hold: 0` every crossing of `threshold` is reported, whatever the forecast.
 Severity: ticket where an action is feasible, else info.
 """
@@ -40,7 +40,7 @@ REMEDIES = (
     Remedy.OTHER_PROCESS,
     Remedy.MORE_PARTITIONS_TOO,
 )
-COSTLY_TOPIC = "costly_topic"
+COSTLY_TOPIC, ITS_SHARE = "costly_topic", "costly_topic_share"
 GAIN = 0.75
 """The best must take at most this share of today's time: 0.5 reported 9 of 14 real deep backlogs, 0.75 reported 11."""
 
@@ -67,9 +67,9 @@ def may_help(member: LateMember) -> dict[str, Any] | None:
         and np.isfinite(member.best_for_optimist)
     ):
         return _evidence(member, member.best_for_optimist, enough=False)
-    for topic, case in member.by_topic.items():
+    for (topic, share), case in member.at_other_costs.items():
         if _gets_more(case) and np.isfinite(case.best):
-            return _evidence(case, case.best, enough=False) | {COSTLY_TOPIC: topic}
+            return _evidence(case, case.best, enough=False) | {COSTLY_TOPIC: topic, ITS_SHARE: share}
     return None
 
 
@@ -82,9 +82,12 @@ def _gets_more(member: LateMember) -> bool:
 
 
 def model_of(model: GroupModel, finding: Finding) -> GroupModel:
-    """The model that a finding was made with: the group's, or the one in which a single topic costs all."""
+    """The model that a finding was made with: the group's, or the one in which records cost otherwise."""
     topic = finding.evidence.get(COSTLY_TOPIC)
-    return model if topic is None else model.if_only(topic)
+    if topic is None:
+        return model
+    done = LateMember(model, finding.members[0]).done
+    return model.at_costs(model.mix.at_share(topic, finding.evidence[ITS_SHARE], done))
 
 
 def _evidence(member: LateMember, best: float, enough: bool) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """under_provisioned: more arrives than the members can process; no assignment catches up.
 
 Holds where no assignment was found that catches up in time (an hour, or 20 times its lateness), even with the inflow at its least
-and the capacities at their most, and whichever topic costs the time: noise and bursts pass the optimist, and the search finds
+and the capacities at their most, and whatever costs of records the busy windows allow: noise and bursts pass the optimist, and the search finds
 pigeonholes (five equal partitions on four members).
 Severity: ticket where members can be added, else info.
 """
@@ -37,8 +37,8 @@ def holds(member: LateMember) -> dict[str, Any] | None:
     """The evidence that the members are too few, or None."""
     if not member.measured or np.isfinite(member.best_for_optimist):
         return None
-    # If one topic costs all the time, another assignment might do: then members are not what is missing.
-    if any(np.isfinite(case.best) for case in member.by_topic.values()):
+    # As long as nobody can tell which topic costs the time, another assignment might do: then members are not what is missing.
+    if any(np.isfinite(case.best) for case in member.at_other_costs.values()):
         return None
     model = member.model
     arrives, usual = float(model.inflow.mid.sum()), model.capacity.usual

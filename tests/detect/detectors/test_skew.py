@@ -135,13 +135,23 @@ def test_the_literal_policy_says_how_long_the_drain_takes_where_it_drains(group:
 
 
 def test_a_topic_of_which_nothing_waits_explains_no_lateness(group: Make) -> None:
-    """Whatever a record of u costs, all of them are read: what keeps the member late is t."""
-    topics = {"t": [LATE, *3 * [FINE]], "u": 4 * [FINE]}
+    """Records of u cannot be all that costs time: all of them are read, and those of t wait."""
+    calm = {**FINE, "rate": 20}
     members = {f"m{n}": {"t": [n], "u": [n]} for n in range(4)}
-    made = group(topics, members)
+    made = group({"t": [LATE, *3 * [calm]], "u": 4 * [calm]}, members)
     model, _ = made.looked(members=made.at_work({"m0": 40}, ["m0"], "rebalance", beside={"u": 10}))
 
-    assert set(LateMember(model, 0).by_topic) == {"t"}
+    cases = LateMember(model, 0).at_other_costs
+    assert ("t", 1.0) in cases
+    assert ("u", 1.0) not in cases
+
+
+def test_costs_at_which_a_punctual_peer_does_more_than_who_is_busy_explain_nothing(group: Make) -> None:
+    members = {f"m{n}": {"t": [n], "u": [n]} for n in range(4)}
+    made = group({"t": [LATE, *3 * [FINE]], "u": 4 * [FINE]}, members)
+    model, _ = made.looked(members=made.at_work({"m0": 40}, ["m0"], "rebalance", beside={"u": 10}))
+
+    assert not LateMember(model, 0).at_other_costs
 
 
 def test_the_sentence_has_the_skew_that_is_published(group: Make, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from kagent.detect.detectors import skew, under_provisioned
 from tests.fixtures.findings import CALM, FINE, FOUR, LATE, leading
 
@@ -68,7 +70,10 @@ def test_where_one_topic_may_cost_all_the_time_a_move_may_help(group: Make) -> N
 
     assert leading(found) == "rebalance"
     assert found[0].evidence["may_not_be_enough"]
-    assert skew.model_of(model, found[0]).cost.tolist() == [0.0] * 4 + [1.0] * 4
+    evidence = found[0].evidence
+    cost, done = skew.model_of(model, found[0]).cost, {"cheap": 80, "dear": 72}
+    its_time = cost[0 if evidence["costly_topic"] == "cheap" else 4] * done[evidence["costly_topic"]]
+    assert its_time == pytest.approx(evidence["costly_topic_share"] * (cost[0] * 80 + cost[4] * 72), rel=0.1)
 
 
 def test_a_backlog_that_nobody_acts_on_does_not_change_what_would_help(group: Make) -> None:

@@ -1,0 +1,102 @@
+"""What a record of each topic costs, from what members did while they were certainly busy.
+
+Each busy window says: so many records of each topic took so many seconds. Where members always read the same mix of topics, no window tells
+which of them costs the time; then costs are unknown, and a decision holds only if it does for every cost that the windows allow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import log
+
+import numpy as np
+
+from kagent.detect.capacity import PRIOR_SD, Z, kept, pooled_variance
+from kagent.detect.state import Window
+from kagent.lag.measure import Floats
+
+COST_SD = log(2)
+"""Before anything is known: records of one topic rarely take more than twice, or less than half, of what those of another take."""
+STEPS, EXACT = 20, 1e-3
+"""Costs are found to a thousandth, which takes four to eight steps."""
+SHARES = 4
+"""A topic's share of a member's time is asked in so many steps, a quarter each: costs differ by orders of magnitude, shares of the time do not."""
+
+
+@dataclass(frozen=True)
+class BusyMix:
+    """Records by topic and window ([window, topic]), divided by what a window of its length usually holds: residuals are relative then,
+    and a long window weighs no more than a short one."""
+
+    topics: tuple[str, ...]
+    rows: Floats
+
+    @classmethod
+    def of(cls, members: Sequence[Sequence[Window]], now: int) -> BusyMix:
+        """From the busy windows of all members."""
+        windows = [w for some in members for w in kept(some, now)]
+        topics = tuple(sorted({t for w in windows for t, n in w.records.items() if n > 0}))
+        count = np.array([[w.records.get(t, 0) for t in topics] for w in windows], np.float64)
+        count = count.reshape(len(windows), len(topics))
+        seconds = np.array([w.seconds for w in windows])
+        usual = seconds.sum() / max(count.sum(), 1.0)
+        return cls(topics, count * usual / seconds[:, None])
+
+    @cached_property
+    def costs(self) -> dict[str, float]:
+        """Relative cost of a record by topic, mean 1: those that explain the lengths of the windows and are near each other.
+
+        With one topic, or where the mix of topics never changes, they stay near 1.
+        """
+        if len(self.topics) < 2:
+            return dict.fromkeys(self.topics, 1.0)
+        logs = np.zeros(len(self.topics))
+        for _ in range(STEPS):
+            step = self._step(logs)
+            logs += np.clip(step, -1, 1)
+            if abs(step).max() < EXACT:
+                break
+        found = np.exp(logs)
+        # Else the speeds that were stored before would change their unit with every refit.
+        return dict(zip(self.topics, (found / found.mean()).tolist(), strict=True))
+
+    def _step(self, logs: Floats) -> Floats:
+        """What a step of Gauss and Newton adds to the logarithms of the costs: a cost is never negative, and may be a hundred times another."""
+        parts = self.rows * np.exp(logs)
+        # Topics that are always read in the same mix have collinear counts: what is known beforehand decides between them.
+        weight = self._noise / COST_SD**2
+        left = parts.T @ parts + weight * np.eye(len(logs))
+        return np.asarray(np.linalg.solve(left, parts.T @ (1 - parts.sum(axis=1)) - weight * logs))
+
+    @cached_property
+    def _noise(self) -> float:
+        """The variance of the windows' lengths that no costs explain: whatever is known of costs beforehand."""
+        found = np.linalg.lstsq(self.rows, np.ones(len(self.rows)), rcond=None)[0]
+        free = max(len(self.rows) - len(self.topics), 0)
+        left = float(((self.rows @ found - 1) ** 2).sum())
+        return pooled_variance(left / free, free) if free else PRIOR_SD**2
+
+    def _unexplained(self, cost: Mapping[str, float]) -> float:
+        """The sum of squared residuals at these costs, at the speed that suits them best."""
+        lengths = self.rows @ np.array([cost.get(t, 0.0) for t in self.topics])
+        square = float(lengths @ lengths)
+        return len(lengths) - (float(lengths.sum()) ** 2 / square if square > 0 else 0.0)
+
+    def at_share(self, topic: str, share: float, done: Mapping[str, float]) -> dict[str, float]:
+        """Costs, in records of ``topic``, at which it takes this share of the time of a member that does ``done`` (records/s by topic)."""
+        others = sum(self.costs.get(t, 1.0) * n for t, n in done.items() if t != topic)
+        # Of the time that is left, the others take what they do at their likeliest costs.
+        scale = done.get(topic, 0.0) * (1 / share - 1) / others if others > 0 else 0.0
+        return {t: scale * cost for t, cost in self.costs.items()} | {topic: 1.0}
+
+    def allowed_shares(self, done: Mapping[str, float]) -> Mapping[tuple[str, float], dict[str, float]]:
+        """The costs that the windows do not refute, by a topic and the share of the member's time that it takes at them: they explain the
+        lengths as well as the likeliest ones do, within the noise. Those that explain most come first."""
+        shares = [step / SHARES for step in range(SHARES, 0, -1)]
+        every = {(t, share): self.at_share(t, share, done) for share in shares for t in sorted(done)}
+        left = {key: self._unexplained(cost) for key, cost in every.items()}
+        # Twice the difference of the log-likelihoods is the square of a standard normal number (Wilks' theorem).
+        most = self._unexplained(self.costs) + Z**2 * self._noise
+        return {key: every[key] for key in sorted(left, key=left.__getitem__) if left[key] <= most}

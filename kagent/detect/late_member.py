@@ -15,6 +15,7 @@ from kagent.detect.capacity import PREFERRED_MS
 from kagent.detect.evidence import LatenessLimits
 from kagent.detect.forecast import longest_s
 from kagent.detect.group_model import GroupModel
+from kagent.detect.inflow import MINUTE_MS, MINUTES
 from kagent.lag.measure import Floats, Longs
 
 AS_MUCH = 1.15
@@ -110,7 +111,13 @@ class LateMember:
 
     def done_by(self, peer: int) -> float:
         """What a peer certainly did of what arrived for it, in work/s: its lateness rises by what it left undone."""
-        return self.usual_inflow_of(peer) * self._pace_of(peer)
+        cost = {
+            t: float(self.model.cost[self.model.lags.topic == at][0])
+            for at, t in enumerate(self.model.lags.topics)
+        }
+        return max(sum(cost[t] * rate for t, rate in got.items()) for got in self._got(peer)) * self._pace_of(
+            peer
+        )
 
     def _pace_of(self, peer: int) -> float:
         """Share of what arrived that a peer has certainly done: its lateness rises by what it left undone."""
@@ -138,7 +145,25 @@ class LateMember:
 
     def proven_by(self, peer: int) -> float:
         """How much work/s of this member's mix of topics a peer that keeps up proves to be possible on one machine."""
-        return self._proven_by(self._gets(peer)) * self._pace_of(peer)
+        return max(map(self._proven_by, self._got(peer))) * self._pace_of(peer)
+
+    def _got(self, peer: int) -> list[dict[str, float]]:
+        """Records/s by topic that arrived for a peer: the median of five minutes, and the means of each longer time up to ten minutes, back to
+        five before the member fell behind. It is on time now, so it has done all of it, and by chance the last five may have brought little."""
+        model = self.model
+        rows = model.rows_of(peer)
+        began = self.model.member_state(self.at).on_time_at - MINUTES * MINUTE_MS
+        since = max(began, model.now - PREFERRED_MS, model.state.assigned_at, model.known_since(rows))
+        lengths = np.arange(MINUTES + 1, (model.now - since) // MINUTE_MS + 1) * MINUTE_MS
+        arrived = {
+            t: self._arrived_of(rows, t, model.now - np.array([*lengths[::-1], 0.0]))
+            for t in model.topics_of(rows)
+        }
+        means = [
+            {t: (a[-1] - a[-2 - at]) * 1000 / length for t, a in arrived.items()}
+            for at, length in enumerate(lengths)
+        ]
+        return [self._gets(peer), *means]
 
     @cached_property
     def proven_before(self) -> float:
@@ -149,7 +174,7 @@ class LateMember:
             return 0.0
         times = np.array([since, since + PREFERRED_MS], np.float64)
         came = {
-            t: float(np.diff(self._arrived_of(t, times))[0]) * 1000 / PREFERRED_MS
+            t: float(np.diff(self._arrived_of(self.rows, t, times))[0]) * 1000 / PREFERRED_MS
             for t in model.topics_of(self.rows)
         }
         # It was on time in the end: no more was left than arrives within that.
@@ -171,18 +196,18 @@ class LateMember:
         """Work that had arrived at its partitions at these times (ms)."""
         total = np.zeros(len(times))
         for topic in self.model.topics_of(self.rows):
-            cost = float(self.model.cost[self._rows_of(topic)[0]])
-            total += cost * self._arrived_of(topic, times)
+            cost = float(self.model.cost[self._of_topic(self.rows, topic)[0]])
+            total += cost * self._arrived_of(self.rows, topic, times)
         return total
 
-    def _arrived_of(self, topic: str, times: Floats) -> Floats:
-        """Records that had arrived at its partitions of a topic at these times (ms)."""
-        mine = self.model.lags.partition[self._rows_of(topic)]
-        return np.asarray(self.model.seen.ends[topic].interpolated(mine, times).sum(axis=1))
+    def _arrived_of(self, rows: Longs, topic: str, times: Floats) -> Floats:
+        """Records that had arrived at those of these partitions that are of the topic, at these times (ms)."""
+        numbers = self.model.lags.partition[self._of_topic(rows, topic)]
+        return np.asarray(self.model.seen.ends[topic].interpolated(numbers, times).sum(axis=1))
 
-    def _rows_of(self, topic: str) -> Longs:
+    def _of_topic(self, rows: Longs, topic: str) -> Longs:
         lags = self.model.lags
-        return np.asarray(self.rows[lags.topic[self.rows] == lags.topics.index(topic)], np.int64)
+        return np.asarray(rows[lags.topic[rows] == lags.topics.index(topic)], np.int64)
 
     def _gets(self, member: int) -> dict[str, float]:
         """Records/s by topic that arrive for a member, the median of five minutes."""

@@ -230,14 +230,8 @@ class LateMember:
 
     @property
     def _is_explained(self) -> bool:
-        """Whether by its costs it has work and gets more than it can do, while no peer does clearly more than who is busy."""
-        model = self.model
-        behind = self.inflow[1] > self.speed[1] and model.has_work(self.at)
-        return (
-            self.measured
-            and behind
-            and all(model.inflow.mid[peer] <= AS_MUCH * model.capacity.usual for peer in self.keeping_up)
-        )
+        """Whether by its costs it has work and gets more than it can do."""
+        return self.measured and self.inflow[1] > self.speed[1] and self.model.has_work(self.at)
 
     @property
     def longest_s(self) -> float:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 import numpy as np
 import numpy.typing as npt
 
 from kagent.detect import capacity as capacities
 from kagent.detect import inflow as inflows
-from kagent.detect.capacity import Capacity
+from kagent.detect.capacity import Capacity, kept
 from kagent.detect.inflow import Interval
 from kagent.detect.observed_columns import ObservedColumns
 from kagent.detect.record_costs import BusyMix
@@ -37,9 +37,23 @@ def _windows(columns: ObservedColumns, state: JudgeState) -> list[tuple[Window, 
     return [m.windows if m else () for m in known]
 
 
-def mix_of(columns: ObservedColumns, state: JudgeState, now: int) -> BusyMix:
-    """What the members did of each topic while they were busy; nothing for a group of one topic, whose records are all alike."""
-    return BusyMix.of(_windows(columns, state) if len(columns.lags.topics) > 1 else [], now)
+def mix_of(
+    columns: ObservedColumns, state: JudgeState, behind: Container[int], excluded: Flags, now: int
+) -> BusyMix:
+    """What the members did of each topic while they were busy, and what arrives at those that are not ``behind``; nothing for a group
+    of one topic, whose records are all alike, or of which nobody was ever busy."""
+    windows = [kept(each, now) for each in _windows(columns, state)]
+    if len(columns.lags.topics) < 2 or not any(windows):
+        return BusyMix.of([])
+    shape = columns.members, len(columns.lags.topics)
+    comes, held = np.zeros(shape), columns.relevant & ~excluded & (columns.owner >= 0)
+    np.add.at(comes, (columns.owner[held], columns.lags.topic[held]), columns.median_rates[held])
+    on_time = [
+        dict(zip(columns.lags.topics, comes[at].tolist(), strict=True))
+        for at in range(columns.members)
+        if at not in behind and comes[at].any()
+    ]
+    return BusyMix.of(windows, on_time)
 
 
 def load_of(

@@ -13,7 +13,7 @@ from math import log
 
 import numpy as np
 
-from kagent.detect.capacity import PRIOR_SD, Z, kept, pooled_variance
+from kagent.detect.capacity import PRIOR_SD, Z, pooled_variance
 from kagent.detect.state import Window
 from kagent.lag.measure import Floats
 
@@ -27,22 +27,28 @@ SHARES = 4
 
 @dataclass(frozen=True)
 class BusyMix:
-    """Records by topic and window ([window, topic]), divided by what a window of its length usually holds: residuals are relative then,
-    and a long window weighs no more than a short one."""
+    """What members do of each topic. ``rows`` ([window, topic]): records of the busy windows, divided by what a window of its length
+    usually holds: residuals are relative then, and a long window weighs no more than a short one. ``bounds`` ([member, topic]): the same of
+    what arrives at members that are on time, and so takes them no more than all of their time."""
 
     topics: tuple[str, ...]
     rows: Floats
+    bounds: Floats
 
     @classmethod
-    def of(cls, members: Sequence[Sequence[Window]], now: int) -> BusyMix:
-        """From the busy windows of all members."""
-        windows = [w for some in members for w in kept(some, now)]
-        topics = tuple(sorted({t for w in windows for t, n in w.records.items() if n > 0}))
-        count = np.array([[w.records.get(t, 0) for t in topics] for w in windows], np.float64)
-        count = count.reshape(len(windows), len(topics))
-        seconds = np.array([w.seconds for w in windows])
-        usual = seconds.sum() / max(count.sum(), 1.0)
-        return cls(topics, count * usual / seconds[:, None])
+    def of(cls, members: Sequence[Sequence[Window]], on_time: Sequence[Mapping[str, float]] = ()) -> BusyMix:
+        """From the busy windows of all members, and the records/s by topic that arrive at those that are on time."""
+        windows = [w for some in members for w in some]
+        found = [{t: n / w.seconds for t, n in w.records.items()} for w in windows]
+        topics = tuple(sorted({t for mix in (*found, *on_time) for t, n in mix.items() if n > 0}))
+        rows, bounds = (
+            np.array([[mix.get(t, 0.0) for t in topics] for mix in some], np.float64).reshape(
+                len(some), len(topics)
+            )
+            for some in (found, on_time)
+        )
+        usual = sum(w.seconds for w in windows) / max(sum(sum(w.records.values()) for w in windows), 1)
+        return cls(topics, rows * usual, bounds * usual)
 
     @cached_property
     def costs(self) -> dict[str, float]:
@@ -50,7 +56,7 @@ class BusyMix:
 
         With one topic, or where the mix of topics never changes, they stay near 1.
         """
-        if len(self.topics) < 2:
+        if len(self.topics) < 2 or not len(self.rows):
             return dict.fromkeys(self.topics, 1.0)
         logs = np.zeros(len(self.topics))
         for _ in range(STEPS):
@@ -64,7 +70,9 @@ class BusyMix:
 
     def _step(self, logs: Floats) -> Floats:
         """What a step of Gauss and Newton adds to the logarithms of the costs: a cost is never negative, and may be a hundred times another."""
-        parts = self.rows * np.exp(logs)
+        parts, least = self.rows * np.exp(logs), self.bounds * np.exp(logs)
+        # Who is on time says nothing at costs at which it has time left.
+        parts = np.concatenate([parts, least[least.sum(axis=1) > 1]])
         # Topics that are always read in the same mix have collinear counts: what is known beforehand decides between them.
         weight = self._noise / COST_SD**2
         left = parts.T @ parts + weight * np.eye(len(logs))
@@ -79,10 +87,12 @@ class BusyMix:
         return pooled_variance(left / free, free) if free else PRIOR_SD**2
 
     def _unexplained(self, cost: Mapping[str, float]) -> float:
-        """The sum of squared residuals at these costs, at the speed that suits them best."""
-        lengths = self.rows @ np.array([cost.get(t, 0.0) for t in self.topics])
-        square = float(lengths @ lengths)
-        return len(lengths) - (float(lengths.sum()) ** 2 / square if square > 0 else 0.0)
+        """The sum of squared residuals at these costs, at the speed that suits the windows best."""
+        each = np.array([cost.get(t, 0.0) for t in self.topics])
+        lengths = self.rows @ each
+        scale = float(lengths.sum()) / max(float(lengths @ lengths), 1e-12)
+        too_long = np.maximum(scale * (self.bounds @ each) - 1, 0.0)
+        return float(((scale * lengths - 1) ** 2).sum() + (too_long**2).sum())
 
     def at_share(self, topic: str, share: float, done: Mapping[str, float]) -> dict[str, float]:
         """Costs, in records of ``topic``, at which it takes this share of the time of a member that does ``done`` (records/s by topic)."""

@@ -16,7 +16,7 @@ NOW = 1_700_000_000_000
 
 
 def _costs(members: Sequence[Sequence[Window]]) -> dict[str, float]:
-    return BusyMix.of(members, NOW).costs
+    return BusyMix.of(members).costs
 
 
 def test_costs_of_topics_are_told_apart_with_a_mean_of_one() -> None:
@@ -77,20 +77,40 @@ def test_a_rare_topic_may_cost_many_times_what_the_others_do() -> None:
     assert 40 < cost["dear"] / cost["cheap"] < 80
 
 
+def test_what_arrives_at_a_member_that_is_on_time_bounds_what_a_record_may_cost() -> None:
+    """The busy members never read the cheap topic; another one gets many of it, and has time left."""
+    busy = [Window(NOW, 30.0, {"dear": 300})] * 9
+    free, bound = BusyMix.of([busy], [{"cheap": 8.0}]), BusyMix.of([busy], [{"cheap": 200.0}])
+
+    assert free.costs == {"cheap": pytest.approx(1.0), "dear": pytest.approx(1.0)}
+    assert bound.costs["dear"] / bound.costs["cheap"] == pytest.approx(20, rel=0.2)
+    assert BusyMix.of([[]], [{"cheap": 200.0, "dear": 1.0}]).costs == {"cheap": 1.0, "dear": 1.0}
+
+
+def test_a_share_at_which_a_punctual_member_had_no_time_for_what_it_does_is_refuted() -> None:
+    windows = [_rare(12)]
+    free = BusyMix.of(windows).allowed_shares(_done(12))
+    bound = BusyMix.of(windows, [{"cheap": 1000.0}]).allowed_shares(_done(12))
+
+    # 500 of these records take two fifths of the member's time, so the others three fifths at least.
+    assert ("cheap", 0.75) in free
+    assert {share for topic, share in bound if topic == "cheap"} == {0.25, 0.5}
+
+
 def test_a_mix_that_never_changes_allows_a_topic_any_share_of_the_time() -> None:
-    mix = BusyMix.of([_rare(12)], NOW)
+    mix = BusyMix.of([_rare(12)])
 
     assert {("dear", share) for share in (0.25, 0.5, 0.75, 1.0)} < set(mix.allowed_shares(_done(12)))
 
 
 def test_windows_of_several_mixes_allow_the_share_that_is_true_alone() -> None:
-    mix = BusyMix.of([_rare(18), _rare(15), _rare(12)], NOW)
+    mix = BusyMix.of([_rare(18), _rare(15), _rare(12)])
 
     assert set(mix.allowed_shares(_done(15))) == {("dear", 0.75), ("cheap", 0.25)}
 
 
 def test_the_share_that_explains_most_comes_first() -> None:
-    mix = BusyMix.of([_rare(15)[:3], _rare(12)[:1]], NOW)
+    mix = BusyMix.of([_rare(15)[:3], _rare(12)[:1]])
     shares = [share for topic, share in mix.allowed_shares(_done(15)) if topic == "dear"]
 
     assert shares[:1] == [0.75]
@@ -99,7 +119,7 @@ def test_the_share_that_explains_most_comes_first() -> None:
 
 @given(st.floats(0.05, 1), st.dictionaries(st.sampled_from("abcd"), st.floats(0.1, 1e4), min_size=2))
 def test_at_the_costs_of_a_share_the_topic_takes_that_share(share: float, done: dict[str, float]) -> None:
-    mix = BusyMix.of([[Window(NOW, 30.0, dict.fromkeys(done, 100))] * 3], NOW)
+    mix = BusyMix.of([[Window(NOW, 30.0, dict.fromkeys(done, 100))] * 3])
     topic = min(done)
     cost = mix.at_share(topic, share, done)
 

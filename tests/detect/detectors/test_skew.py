@@ -146,14 +146,6 @@ def test_a_topic_of_which_nothing_waits_explains_no_lateness(group: Make) -> Non
     assert ("u", 1.0) not in cases
 
 
-def test_costs_at_which_a_punctual_peer_does_more_than_who_is_busy_explain_nothing(group: Make) -> None:
-    members = {f"m{n}": {"t": [n], "u": [n]} for n in range(4)}
-    made = group({"t": [LATE, *3 * [FINE]], "u": 4 * [FINE]}, members)
-    model, _ = made.looked(members=made.at_work({"m0": 40}, ["m0"], "rebalance", beside={"u": 10}))
-
-    assert not LateMember(model, 0).at_other_costs
-
-
 def test_the_sentence_has_the_skew_that_is_published(group: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     made = group(SKEWED, FOUR)
     model, found = made.looked(members=made.at_work({"m0": 500, "m1": 500}, ["m0"]))

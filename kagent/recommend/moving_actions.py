@@ -21,7 +21,7 @@ from kagent.recommend.advice import (
     gains,
     stateful,
 )
-from kagent.recommend.reassignment import Reassignment
+from kagent.recommend.reassignment import Reassignment, expected_s
 from kagent.recommend.switching import how_to_switch
 from kagent.strategies.availability import shipped
 from kagent.text import partition_name, shown, span
@@ -128,17 +128,31 @@ def switch_assignor(advice: Advice) -> Iterator[Action]:
     order = shipped(str(model.kind))
     if made is None or not order:
         return
-    # A switch takes a rolling restart: it must gain as much as a plan has to.
-    limit = (1 - model.policy.min_gain) * made.plan.now
     better = [
         a
         for a in advice.alternatives
-        if a.strategy in order and a.strategy != _present(model) and a.greatest < limit
+        if a.strategy in order and a.strategy != _present(model) and _relieves(advice, made, a)
     ]
     # Rounded: with lags that change, a skew of 1.21 is no better than 1.24, and the strategy that is easier to have goes first.
     better.sort(key=lambda a: (a.unsafe is not None, round(a.skew, 1), order.index(a.strategy)))
     for option in better[:MOST_SWITCHES]:
         yield _switch_to(advice, option)
+
+
+def _relieves(advice: Advice, made: Reassignment, option: Alternative) -> bool:
+    """Whether another strategy gains as much as a plan has to, since it takes a rolling restart: by careful values, or else by those by which
+    the finding says that another assignment helps."""
+    model, plan = advice.model, made.plan
+    left = 1 - model.policy.min_gain
+    if option.greatest < left * plan.now:
+        return True
+    # By careful values often no assignment catches up: a member that was never busy counts as little more than what it keeps up with.
+    cases = [False, True] if advice.finding.evidence.get("may_not_be_enough") else [False]
+    return plan.objective == "drain" and any(
+        expected_s(model, option.assigned, made.rows, optimist)
+        < left * expected_s(model, plan.problem.owner, made.rows, optimist)
+        for optimist in cases
+    )
 
 
 def _switch_to(advice: Advice, option: Alternative) -> Action:

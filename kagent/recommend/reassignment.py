@@ -143,7 +143,7 @@ def cost_of(model: GroupModel, made: Plan, rows: Longs) -> Cost:
 
 def _with_pause(model: GroupModel, made: Plan, rows: Longs, pause_s: float) -> float:
     """The plan's T if everybody pauses first; or only what moves, in groups that rebalance incrementally."""
-    backlog, flow, room = _quantities(model, rows, careful=False)
+    backlog, flow, room = _quantities(model, rows)
     if not _incremental(model):
         # Eager members all stop, so all inflow of the pause waits on top.
         return pause_s + _longest(backlog + flow * pause_s, flow, room, made.assigned)
@@ -202,22 +202,29 @@ def _replica_racks(model: GroupModel, rows: Longs) -> tuple[frozenset[str], ...]
     return tuple(racks[t][p] if p < len(racks.get(t, ())) else frozenset() for t, p in names)
 
 
-def _quantities(model: GroupModel, rows: Longs, careful: bool) -> tuple[Floats, Floats, Floats]:
-    """Backlog (work) and inflow (work/s) per partition, capacity per member. Set-aside partitions weigh nothing."""
+def _quantities(
+    model: GroupModel, rows: Longs, careful: bool = False, optimist: bool = False
+) -> tuple[Floats, Floats, Floats]:
+    """Backlog (work) and inflow (work/s) per partition, capacity per member; by the middle values, between these and the worst
+    (``careful``), or by the best (``optimist``). Set-aside partitions weigh nothing."""
     counted = model.counted[rows]
     cost, usual = model.cost[rows], model.columns.usual_rates[rows]
-    flow = (usual + np.maximum(model.columns.rates[0, rows], usual)) / 2 if careful else usual
     rate = model.capacity.rate
-    room = (rate.mid + rate.low) / 2 if careful else rate.mid
+    flow, room = usual, rate.mid
+    if careful:
+        flow, room = (usual + np.maximum(model.columns.rates[0, rows], usual)) / 2, (rate.mid + rate.low) / 2
+    elif optimist:
+        flow, room = model.columns.least_rates[rows], rate.high
     # The planner divides by capacity; a member that did nothing is a thousandth of the fastest, not zero.
     floor = max(1e-6, float(rate.mid.max()) * 1e-3)
     backlog = np.where(counted, model.columns.backlog[rows] * cost, 0.0)
     return backlog, np.where(counted, flow * cost, 0.0), np.maximum(room, floor)
 
 
-def expected_s(model: GroupModel, assigned: Codes, rows: Longs) -> float:
-    """When the last member has caught up by the middle values if this assignment takes effect now, in s; no promise."""
-    return _longest(*_quantities(model, rows, careful=False), assigned)
+def expected_s(model: GroupModel, assigned: Codes, rows: Longs, optimist: bool = False) -> float:
+    """When the last member has caught up by the middle values, or by the best ones, if this assignment takes effect now, in s; no
+    promise."""
+    return _longest(*_quantities(model, rows, optimist=optimist), assigned)
 
 
 def promised(
@@ -229,7 +236,7 @@ def promised(
     The backlog is a random walk: capacity and mean inflow are known within their errors, and the inflow goes on to stray from minute to
     minute while it drains. Beyond either end in one case of twenty.
     """
-    backlog, flow, _ = _quantities(model, rows, careful=False)
+    backlog, flow, _ = _quantities(model, rows)
     rate = model.capacity.rate if rate is None else rate
     members = len(rate.mid)
     work, comes = _held(assigned, backlog, members), _held(assigned, flow, members)

@@ -110,6 +110,26 @@ def test_a_group_that_follows_kagent_is_told_to_follow(group: Make) -> None:
     assert (made.actions[0].gain["likely"] or 0) > 0
 
 
+def test_an_assignor_is_advised_by_which_the_group_catches_up_though_not_by_cautious_numbers(
+    group: Make,
+) -> None:
+    """Members that were never busy count as usual ones, and in the plan's cautious numbers as little more than what they keep up with: by
+    those one of them does not do 140 records/s."""
+    hot = {"end": 10_000_000, "rate": 80, "lag": 8_000}
+    calm = [{**hot, "rate": rate, "lag": 0} for rate in (10, 60, 60)]
+    made = group(
+        {"t": [*4 * [hot], *calm]},
+        {"m0": {"t": [0, 1, 2, 3]}, "m1": {"t": [4]}, "m2": {"t": [5]}, "m3": {"t": [6]}},
+    )
+    model, found = made.looked(members=made.at_work({"m0": 250}, ["m0"]))
+    advice = diagnose(model, found[0])
+    switch = next(a for a in advice.actions if a.params.get("strategy") == "roundrobin")
+
+    assert next(a for a in advice.alternatives if a.strategy == "roundrobin").greatest == float("inf")
+    assert (switch.feasible, switch.gain["now"], switch.gain["after"]) == ("yes", None, None)
+    assert (switch.gain["likely"] or 0) > 0
+
+
 def test_groups_that_keep_state_get_no_moves(group: Make) -> None:
     made = told(group(UNEVEN, HALVES, library="python", protocol="kagent-follow"), Policy(stateful=True))
 

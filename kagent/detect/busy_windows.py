@@ -8,15 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from kagent.detect.capacity import RARE_GAP_S, kept, window_length_s
+from kagent.detect.commit_gaps import KEPT_GAPS
 from kagent.detect.evidence import idle_s
 from kagent.detect.observed_columns import ObservedColumns
 from kagent.detect.state import JudgeState, MemberState, Window, WindowStart
 from kagent.lag.log_ends import UNKNOWN, EndHistory
 from kagent.lag.measure import Flags, Longs
 from kagent.policy import Policy
-
-GAPS_KEPT = 9
-"""Up to four gaps that are not the usual ones leave the median of nine among the usual ones."""
 
 
 def tracked(columns: ObservedColumns, state: JudgeState, excluded: Flags, idle: float) -> list[int]:
@@ -62,7 +60,7 @@ def _committed(
     rows = np.flatnonzero(columns.owner == at)
     keys = columns.lags.keys(rows.tolist())
     done = dict(zip(keys, columns.lags.committed[rows].tolist(), strict=True))
-    gaps = (*known.gaps, now - known.time)[-GAPS_KEPT:] if known.time else known.gaps
+    gaps = (*known.gaps, now - known.time)[-KEPT_GAPS:] if known.time else known.gaps
     new = replace(known, time=now, done=done, gaps=gaps)
     mark = known.mark
     # Another set of partitions: records that a former holder committed must not count as this member's speed.

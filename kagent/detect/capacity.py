@@ -22,8 +22,8 @@ SHORTEST, LONGEST, GAPS = 0.1, 0.3, 3
 SHORTEST_S, LONGEST_S = 30.0, 90.0
 """A window lasts three commit gaps, within these times, and these shares of a shorter ``hold``: a shorter one measures the size of
 polls."""
-RARE_GAP_S = 45.0
-"""Above this gap a window is one commit or two; a half-covered one then counts with its mean busy length."""
+RARE_GAP_S = LONGEST_S / 2
+"""Above this gap even the longest window is one commit or two; a half-covered one then counts with its mean busy length."""
 MOST, FEWEST, PREFERRED_MS, OLDEST_MS = 12, 3, 600_000, 7_200_000
 """Windows kept; of the last ten minutes if there are three: a slow leak shows, noise does not."""
 PRIOR_SD, PRIOR_WEIGHT = 0.2, 2

@@ -33,6 +33,9 @@ FALL_S, FALL_SHARE, FALL_PROMISED = 30.0, 0.1, 0.5
 NEW_GROWING, NEW_DRAINING, NEW_MS = 4.0, 2.0, 3_600_000
 """A group whose first hour is not over has unknown habits: it needs four times the evidence, and twice of a backlog that drains,
 so that a group first seen badly spread is still reported within ten minutes."""
+PAUSE_SHARE = 0.5
+"""In a pause a member does less than half: its lateness rises by half of the time that passes, and it does less than half of what it
+can."""
 AGREED = 2 / 3
 """Not just most of the looks: on the edge of two verdicts, the noise of the first minutes would decide. Of 30 simulated groups on such
 edges 28 were called right, and 25 by most of the looks."""

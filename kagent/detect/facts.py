@@ -11,8 +11,6 @@ from kagent.detect.group_model import GroupModel
 from kagent.lag.measure import Flags, Floats
 from kagent.lag.membership import NOBODY
 
-UNKNOWN_CADENCE_S = 3600.0
-"""How long a standstill must last where it is not known yet how often the group commits: some commit once an hour."""
 # Bounds of a message: places listed in its evidence, and places that a finding keeps.
 NAMED = 20
 ROWS = 200

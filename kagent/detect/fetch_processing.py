@@ -8,19 +8,17 @@ from collections.abc import Iterator
 import numpy as np
 
 from kagent.detect.backlog import backlog
-from kagent.detect.commit_gaps import MISSING_GAPS
+from kagent.detect.commit_gaps import LONGEST_GAP_S, MISSING_GAPS
 from kagent.detect.group_model import GroupModel
+from kagent.detect.habits import PAUSE_FACTOR
 from kagent.lag.measure import Longs
-
-FACTOR, LONGEST_S = 1.5, 3600.0
-"""Fetches of 215 to 490 s were measured; half as much again allows for records that take longer."""
 
 
 def fetch_s(model: GroupModel, rows: Longs, at: int) -> float:
     """How long a client without a bound on its poll may process one fetch and commit nothing meanwhile.
 
     The fetch holds at most what waited a commit gap after the client's last move. It is processed at the member's speed, or as fast as
-    its records arrive where it has never been late, and FACTOR allows for slower records. Where other members commit while they work off a backlog, three of their gaps are the limit.
+    its records arrive where it has never been late, and PAUSE_FACTOR allows for slower records (fetches of 215 to 490 s were measured). Where other members commit while they work off a backlog, three of their gaps are the limit.
     """
     # Of all its partitions: its inflow lacks those that are set aside, and with its only one nothing would be left.
     arrives = float((model.columns.median_rates[rows] * model.cost[rows]).sum())
@@ -29,8 +27,8 @@ def fetch_s(model: GroupModel, rows: Longs, at: int) -> float:
 
 
 def whole_fetch_s(model: GroupModel, rows: Longs, speed: float) -> float:
-    """How long the records that these partitions' last fetch may hold take at this speed (work per s), at most LONGEST_S."""
-    return min(FACTOR * _waited(model, rows) / speed, LONGEST_S) if speed > 0 else LONGEST_S
+    """How long the records that these partitions' last fetch may hold take at this speed (work per s), at most LONGEST_GAP_S."""
+    return min(PAUSE_FACTOR * _waited(model, rows) / speed, LONGEST_GAP_S) if speed > 0 else LONGEST_GAP_S
 
 
 def gap_behind_s(model: GroupModel) -> float:

@@ -11,7 +11,7 @@ from kagent.detect.finding import NO_PROGRESS
 from kagent.detect.state import Habit, JudgeState
 
 PAUSE_FACTOR = 1.5
-"""A pause this much longer than the longest one that ended by itself is no habit."""
+"""A pause this much longer than the longest one that ended by itself, or than what its records take, is none of these."""
 HABIT_MEMORY_MS = 7 * 86_400_000
 MENDABLE = NO_PROGRESS | {Verdict.BLOCKED_BY_TRANSACTION}
 """What a person may have mended before it ends: no habit of the group."""

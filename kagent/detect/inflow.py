@@ -20,7 +20,7 @@ MINUTE_MS = 60_000
 MINUTES = 5
 """Five minutes are `hold`; a longer horizon doubles the time to detect (measured in the simulator)."""
 LEAST_SPAN_MS = 10_000
-"""A shorter history of log ends gives no rate."""
+"""A shorter time gives no rate."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,22 +10,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import erfc, exp, log, sqrt
+from statistics import NormalDist
 
 import numpy as np
 
 from kagent.detect.capacity import Z
 from kagent.detect.inflow import MINUTE_MS
 from kagent.detect.late_member import LateMember
+from kagent.lag.log_ends import BY_THE_MINUTE
 from kagent.lag.measure import Floats
 
-BACK_MS, FEWEST = 30 * MINUTE_MS, 10
-"""How far back log ends are kept for each minute, and the fewest minutes that tell how an inflow swings."""
+FEWEST = 10
+"""The fewest minutes that tell how an inflow swings, of those for each of which log ends are kept."""
 DRAWS = 1_000 * 1_440
 """Minutes of a thousand days: what comes by chance less often is a change. More than one false report in as many days of healthy groups would
 be too many."""
-SHARE, SPAN = 0.125, 2.301
-"""Minutes left out at each end, since a burst of three must not hide itself, and how many standard deviations of normal noise are
-between the ends. Of 25 minutes it is known to a fifth (1 / the root of their number), which counts as the member's excuse."""
+SHARE = 0.125
+"""Minutes left out at each end, since a burst of three must not hide itself. Of 25 minutes it is known to a fifth (1 / the root of their number), which counts as the member's excuse."""
 CHANGE = sqrt(2 * (1 - exp(-1)))
 """How far the change from one minute to the next strays, of what the minutes do, where a minute's inflow lasts on with probability 1/e."""
 
@@ -54,7 +55,7 @@ def of(member: LateMember) -> Swings | None:
     known, began = member.model.member_state(member.at), _began(member)
     # A backlog that drains has its swing behind it.
     peak = known.backlog.most_at if known.backlog else known.time
-    times, arrived = _by_minute(member, began, known.time - BACK_MS)
+    times, arrived = _by_minute(member, began, known.time - BY_THE_MINUTE)
     if len(times) <= FEWEST or peak - began < MINUTE_MS:
         return None
     # At most: what it may have been able to do is no excess.
@@ -89,7 +90,7 @@ def _excess_began(times: Floats, arrived: Floats, speed: float) -> int:
     """
     excess = arrived - speed * times / 1000
     # The first ten of thirty minutes; where fewer are known, as in a group's first half hour, a jump in the tenth is in no third.
-    first = len(times) * FEWEST * MINUTE_MS // BACK_MS
+    first = len(times) * FEWEST * MINUTE_MS // BY_THE_MINUTE
     return first + int(np.argmin(excess[first:]))
 
 
@@ -100,7 +101,9 @@ def deviation(rates: Floats) -> float:
     The mean square successive difference, Annals of Mathematical Statistics 12, 1941).
     """
     low, high = np.quantile(np.diff(rates), (SHARE, 1 - SHARE)).tolist()
-    spread: float = (high - low) / SPAN / CHANGE
+    # How many standard deviations of normal noise are between the ends.
+    span = 2 * NormalDist().inv_cdf(1 - SHARE)
+    spread: float = (high - low) / span / CHANGE
     return spread * (1 + Z / sqrt(len(rates)))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from kagent.contract.recommendation import Verdict
 from kagent.detect import capacity
 from kagent.detect.capacity import PREFERRED_MS
-from kagent.detect.evidence import LatenessLimits
+from kagent.detect.evidence import PAUSE_SHARE, LatenessLimits
 from kagent.detect.forecast import longest_s
 from kagent.detect.group_model import GroupModel
 from kagent.detect.inflow import MINUTE_MS, MINUTES
@@ -20,8 +20,6 @@ from kagent.lag.measure import Floats, Longs
 
 AS_MUCH = 1.15
 """A peer's inflow within 15 % is "as much"."""
-PAUSE_SHARE = 0.5
-"""Less than half of its speed while it fell behind: a pause."""
 
 
 @dataclass(frozen=True)

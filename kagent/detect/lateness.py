@@ -18,9 +18,6 @@ from kagent.lag.log_ends import EndHistory
 from kagent.lag.measure import Floats, Lags, Longs
 from kagent.lag.observation import Observation
 
-LEAST_SPAN_S = 1.0
-"""A history of one sample has no length: its inflow counts as that of a second."""
-
 
 def lateness_s(
     columns: ObservedColumns,
@@ -74,7 +71,9 @@ def virtual_lateness_s(
     # The records are older than the oldest sample: beyond it, the inflow of the history, or now if that is more, is continued.
     span = max(0.0, (at - times[0]) / 1000)
     # Not zero: a topic without inflow would be late for ever.
-    usual = max(inflow, (total[-1] - total[0]) / max((times[-1] - times[0]) / 1000, LEAST_SPAN_S), 1e-3)
+    grew_for_s = (times[-1] - times[0]) / 1000
+    grew = (total[-1] - total[0]) / grew_for_s if grew_for_s > 0 else 0.0
+    usual = max(inflow, grew, 1e-3)
     return float(span + (total[0] - reached) / usual)
 
 

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from statistics import median
 
+from kagent.detect.commit_gaps import KEPT_GAPS
 from kagent.detect.state import JudgeState
 
-KEPT = 9
 LONGEST_MS = 600_000
 """Whoever commits later than that did not pause for the rebalance alone."""
 USUAL_S = 10.0
@@ -35,7 +35,7 @@ def learned(state: JudgeState, committed_at: Mapping[str, int]) -> JudgeState:
             found.append(round(max(0.0, after - before - median(known.gaps)) / 1000, 1))
     if len(waiting) == len(state.stopping):
         return state
-    return replace(state, stopping=waiting, pauses_s=tuple(found[-KEPT:]))
+    return replace(state, stopping=waiting, pauses_s=tuple(found[-KEPT_GAPS:]))
 
 
 def usual_s(state: JudgeState) -> float:

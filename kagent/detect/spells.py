@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from kagent.detect.capacity import RARE_GAP_S, Z
-from kagent.detect.evidence import SPELL, LatenessLimits
+from kagent.detect.evidence import PAUSE_SHARE, SPELL, LatenessLimits
 from kagent.detect.group_model import GroupModel
 from kagent.detect.habits import learned
 from kagent.detect.inflow import MINUTE_MS
@@ -30,8 +30,6 @@ fills it."""
 EXTRAPOLATED = 0.05
 """Of the part of a lateness that is older than the log ends that are known: how far it may be off at least. A delay of 900 s for good was
 seen as 884 to 930 s while the history was shorter. Where the inflow strays from minute to minute it is more."""
-FALLS_SHARE = 0.5
-"""A member whose lateness rises by half of the time that passes falls behind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,9 +186,9 @@ def _ramp(look: Look, known: MemberState, earlier: MemberState, on_time: bool) -
     fell = look.trend - (earlier.lateness[-1][1] if earlier.lateness else 0.0)
     # On time and not falling behind: the ramp starts afresh.
     before_s, before = (
-        (0.0, 0) if on_time and fell < FALLS_SHARE * seconds else (known.ramp_s, known.ramp_records)
+        (0.0, 0) if on_time and fell < PAUSE_SHARE * seconds else (known.ramp_s, known.ramp_records)
     )
-    if fell < FALLS_SHARE * seconds:
+    if fell < PAUSE_SHARE * seconds:
         return before_s, before
     return before_s + seconds, before + look.records
 

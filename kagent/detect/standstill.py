@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from kagent.detect.commit_gaps import MISSING_GAPS, USUAL_GAP_S
+from kagent.detect.evidence import LatenessLimits
 from kagent.detect.observed_columns import ObservedColumns
 from kagent.detect.state import JudgeState, MemberState, Standing
 from kagent.lag.measure import Flags, Lags, Longs
@@ -21,8 +22,6 @@ from kagent.policy import Policy
 
 MOST = 200
 """Partitions whose clocks are kept, those that stand longest first."""
-SET_ASIDE_SHARE = 0.2
-"""A partition that stands for this share of ``hold`` (60 s) is excluded from lateness and plans."""
 SILENT_S, SILENT_GAPS = 30.0, 2
 """A member is checked for silence after this time, or this many of its gaps, without a move."""
 SOLE_FACTOR = 3.0
@@ -44,11 +43,12 @@ def advance(
 
 
 def excluded_from(columns: ObservedColumns, state: JudgeState, policy: Policy) -> Flags:
-    """Partitions that have been passed over, or idle beside, for so long that they say nothing of their member's work."""
+    """Partitions that have been passed over, or idle beside, for so long that they say nothing of their member's work: as long as
+    another member must fall behind."""
     out = np.zeros(len(columns.lags), bool)
     if not state.standing:
         return out
-    limit = SET_ASIDE_SHARE * policy.hold
+    limit = LatenessLimits.of(policy).growing_need
     place = columns.lags.places
     # Over the few clocks, not over all partitions: in a healthy group there is none.
     for key, clock in state.standing.items():

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kagent.detect.commit_gaps import USUAL_GAP_S
+from kagent.detect.signs import young_ms
 from kagent.detect.state import JudgeState
 from kagent.lag.commits import TopicCommits
 from kagent.lag.measure import ages, measure, shown_lags
@@ -99,11 +99,7 @@ def has_no_reader(seen: Observation, state: JudgeState) -> bool:
 
 def _commits(seen: Observation, row: TopicCommits) -> bool:
     """Whether the newest commit is as young as usual."""
-    return (seen.as_of or seen.now) - row.last <= _usual_ms(row)
-
-
-def _usual_ms(row: TopicCommits) -> float:
-    return max(USUAL_GAP_S * 1000, 2 * (row.cadence or 0))
+    return (seen.as_of or seen.now) - row.last <= young_ms(row.cadence or 0)
 
 
 def _stays_uncommitted(seen: Observation) -> bool:
@@ -112,7 +108,7 @@ def _stays_uncommitted(seen: Observation) -> bool:
         return False
     # Where nothing arrives nothing is committed: a reader is missed once a record waits for as long.
     return any(
-        1000 * float(part.age_s.max(initial=0.0)) > _usual_ms(seen.commits[part.topic])
+        1000 * float(part.age_s.max(initial=0.0)) > young_ms(seen.commits[part.topic].cadence or 0)
         for part in shown_lags(seen, ANY)
         if part.topic in seen.commits
     )

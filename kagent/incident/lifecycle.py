@@ -30,11 +30,10 @@ CHANGED = 0.25
 """A skew that changed by this share is worth an update."""
 GROWN = 2.0
 """So is a lateness that has doubled: a dozen updates from a minute to days, and a reader is never wrong by more than half."""
-CALM_S = 120.0
-"""Nothing must have been the matter, and no member late, for this long before an incident is resolved."""
 OTHER_S = 120.0
-"""Another verdict must have led for this long before it replaces the one that was published."""
-STALE_S, FRESH_S = 60.0, 60.0
+"""What was published is taken back only once something else has been so for this long: that nothing is the matter and no member late,
+or that another verdict leads."""
+SIGHT_S = 60.0
 """A group must be invisible, or visible again, for this long before its incident is called stale, or no longer: a pipeline that
 is a few seconds late now and then is no news."""
 # The message is kept in the verdicts table so that it can be sent again as stale or resolved; a whole assignment would make the
@@ -129,7 +128,7 @@ def blinded(seen: Observation, state: JudgeState, policy: Policy) -> IncidentCha
     if seen.now - max(since, seen.present_since) >= policy.expire_after * 1000:
         state, message = expired(state, seen.now)
         return IncidentChange(state, (message,) if message else ())
-    if not incident.stale and seen.now - since >= STALE_S * 1000:
+    if not incident.stale and seen.now - since >= SIGHT_S * 1000:
         message = last_message(incident, status=_standing(incident), stale=True)
         incident = replace(incident, stale=True, message=_slim(message), sent_at=seen.now)
         return IncidentChange(
@@ -261,7 +260,7 @@ def _calm(model: GroupModel, incident: Incident, messages: list[Recommendation])
     incident = replace(incident, calm_since=since)
     # A reassignment ends all spells, so for a while no late member can be found: that is no proof that the cause is gone.
     # Two minutes, or less where the policy's `hold` is short: 0.4 of the default 300 s is the same 120 s.
-    calm = model.now - since >= min(CALM_S, 0.4 * max(model.policy.hold, 25.0)) * 1000
+    calm = model.now - since >= min(OTHER_S, 0.4 * max(model.policy.hold, 25.0)) * 1000
     if not calm or _settling(model, incident) or _waits_for_drain(model, incident):
         return _kept(model, incident, messages)
     message = _resolved(model, incident)
@@ -332,7 +331,7 @@ def _resolved(model: GroupModel, incident: Incident) -> Recommendation:
 
 def _kept(model: GroupModel, incident: Incident, messages: list[Recommendation]) -> IncidentChange:
     """Still open, nothing new to state; published again once a day, and when it is visible again."""
-    fresh = incident.stale and model.now - incident.fresh_since >= FRESH_S * 1000
+    fresh = incident.stale and model.now - incident.fresh_since >= SIGHT_S * 1000
     if fresh:
         again = last_message(incident, status=_standing(incident), stale=False)
         messages = [*messages, again]

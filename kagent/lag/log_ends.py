@@ -25,6 +25,7 @@ OUT_OF_ORDER_MS = 60_000
 # (age from which it holds, spacing kept), in ms: all samples for 3 minutes, then 30 s, 5 min, 30 min, 2 h up to 7 days.
 SPACING = ((180_000, 30_000), (1_800_000, 300_000), (21_600_000, 1_800_000), (172_800_000, 7_200_000))
 YOUNG = SPACING[0][0]
+BY_THE_MINUTE = SPACING[1][0]
 # In ms: twice the default interval between samples. Two that are further apart are noted as a gap.
 PAUSE = 10_000
 OLDEST = 7 * 86_400_000

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from kagent.contract.recommendation import GroupKind
 from kagent.detect import pauses
-from kagent.detect.capacity import Z
+from kagent.detect.capacity import PRIOR_SD, Z
 from kagent.detect.group_model import GroupModel
 from kagent.detect.inflow import Interval, totals
 from kagent.lag.membership import NOBODY
@@ -241,8 +241,8 @@ def promised(
     members = len(rate.mid)
     work, comes = _held(assigned, backlog, members), _held(assigned, flow, members)
     swing = _swing(model, rows, flow) * np.sqrt(_held(assigned, flow**2, members))
-    # The interval of the capacity back to a standard deviation; 0.2 is the prior where none was measured.
-    relative = np.where(rate.mid > 0, (rate.high - rate.mid) / np.maximum(rate.mid, 1e-9) / Z, 0.2)
+    # The interval of the capacity back to a standard deviation; the prior where none was measured.
+    relative = np.where(rate.mid > 0, (rate.high - rate.mid) / np.maximum(rate.mid, 1e-9) / Z, PRIOR_SD)
     error = Z * np.sqrt(rate.mid**2 * (relative**2 + SD**2) + swing**2 / len(model.columns.rates))
     # Of t seconds' inflow: t/60 minutes, each of which strays by 60 times the swing.
     stray = Z * swing * np.sqrt(60.0)

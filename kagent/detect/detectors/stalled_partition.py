@@ -21,9 +21,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from kagent.contract.recommendation import Verdict
-from kagent.detect.commit_gaps import MISSING_GAPS, USUAL_GAP_S
+from kagent.detect.commit_gaps import LONGEST_GAP_S, MISSING_GAPS, USUAL_GAP_S
 from kagent.detect.deployments import crashes_in_turn
-from kagent.detect.facts import UNKNOWN_CADENCE_S, at_stable, cadence_s, holders, named
+from kagent.detect.facts import at_stable, cadence_s, holders, named
 from kagent.detect.fetch_processing import fetch_s
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
@@ -178,7 +178,7 @@ def limit_s(model: GroupModel, at: int) -> float:
     usual = max(habit(model.state.habits, kind, model.now) for kind in ("passed_over", "idle"))
     limit, cadence = max(model.policy.hold, PAUSE_FACTOR * usual), cadence_s(model, topic)
     if cadence is None:
-        limit = max(limit, UNKNOWN_CADENCE_S)
+        limit = max(limit, LONGEST_GAP_S)
     elif not model.by_member:
         # Each partition may have a reader that commits at times of its own.
         limit = max(limit, MISSING_GAPS * cadence)

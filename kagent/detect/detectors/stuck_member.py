@@ -15,8 +15,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from kagent.contract.recommendation import Verdict
-from kagent.detect.commit_gaps import MISSING_GAPS
-from kagent.detect.facts import UNKNOWN_CADENCE_S, at_stable, cadence_s, worst
+from kagent.detect.commit_gaps import LONGEST_GAP_S, MISSING_GAPS
+from kagent.detect.facts import at_stable, cadence_s, worst
 from kagent.detect.fetch_processing import fetch_s, whole_fetch_s
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
@@ -82,7 +82,7 @@ def limit_s(model: GroupModel, at: int) -> float:
         fetch_s(model, rows, at),
     )
     unknown = len(model.names) < 2 or None in _cadences_s(model, rows)
-    return max(limit, UNKNOWN_CADENCE_S) if unknown else limit
+    return max(limit, LONGEST_GAP_S) if unknown else limit
 
 
 def _cadences_s(model: GroupModel, rows: Longs) -> list[float | None]:

@@ -20,10 +20,6 @@ from kagent.detect.habits import learned
 from kagent.detect.inflow import MINUTE_MS
 from kagent.detect.state import Backlog, Fall, JudgeState, MemberState, Spell
 
-BACK, KEPT = 1.25, 2.2
-"""A lateness below its value this many times the least evidence ago (75 s) is falling; it is kept for a little longer."""
-QUIET_GROWTH = 2.0
-"""A spell ends when it has not grown for this many times the least evidence (120 s) and two gaps."""
 STEP = 0.5
 """A commit adds at most this share of the least evidence (30 s), or the time that its records took: a long gap is a pause unless work
 fills it."""
@@ -203,18 +199,17 @@ def _slim(known: MemberState, idle: bool) -> MemberState:
 
 
 def growing(known: MemberState, look: Look, limits: LatenessLimits) -> bool:
-    """Whether the lateness is not below its value of a while of commit time ago."""
+    """Whether the lateness is not below its value of as much commit time ago as the least evidence takes."""
     # Compared with a while ago, not with the look before: a client that serves large blocks swings from look to look.
-    back_ms = BACK * limits.growing_need * 1000
-    before = [v for t, v in known.lateness if t <= look.time - back_ms]
+    before = [v for t, v in known.lateness if t <= look.time - limits.growing_need * 1000]
     return not known.lateness or look.trend >= (before[-1] if before else known.lateness[0][1])
 
 
 def history(known: MemberState, look: Look, limits: LatenessLimits) -> tuple[tuple[int, float], ...]:
-    """The lateness of the last two minutes with this look."""
-    kept_ms = KEPT * limits.growing_need * 1000
+    """The lateness of the last three minutes with this look."""
+    kept_ms = limits.draining_need * 1000
     kept = tuple(item for item in known.lateness if look.time - item[0] <= kept_ms)
-    # At most 25 looks, or short ticks would fill the row, which goes to a changelog topic, with two minutes of them.
+    # At most 25 looks, or short ticks would fill the row, which goes to a changelog topic, with three minutes of them.
     return (*kept[-24:], (look.time, round(look.trend, 1)))
 
 
@@ -253,8 +248,9 @@ def next_spell(known: MemberState, look: Look, limits: LatenessLimits) -> Spell 
     # in turn swings from look to look by what one fetch holds.
     fell = not began and look.trend <= reference and _was_back(known, spell, reference, limits)
     over = look.lateness < limits.over or look.drain < limits.drain_over
-    # Two gaps on top, or a member with rare commits would end its spell between two of them.
-    rests = look.time - after.grew_at > (QUIET_GROWTH * limits.growing_need + 2 * look.gap) * 1000
+    # Not grown for as long as is evidence that it grows. Two gaps on top, or a member with rare commits would end its spell between two
+    # of them.
+    rests = look.time - after.grew_at > (limits.growing_need + 2 * look.gap) * 1000
     return None if fell or over or rests else after
 
 

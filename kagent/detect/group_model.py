@@ -281,7 +281,7 @@ def observe(seen: Observation, state: JudgeState, policy: Policy) -> GroupModel:
     lags, state = located(seen, state, policy)
     columns = columns_of(lags, seen, state, policy)
     first = min((row.first for row in seen.commits.values()), default=0)
-    clocks = standstill.advance(columns, state, _as_of(seen), first, policy.settle)
+    clocks = standstill.advance(columns, state, _as_of(seen), first, policy)
     excluded = standstill.excluded_from(columns, clocks, policy)
     last_move = int(standstill.moved_at(columns).max(initial=0))
     state = habits.with_ended_pauses(state, clocks, _as_of(seen), last_move)

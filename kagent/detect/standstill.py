@@ -22,24 +22,24 @@ from kagent.policy import Policy
 
 MOST = 200
 """Partitions whose clocks are kept, those that stand longest first."""
-SILENT_S, SILENT_GAPS = 30.0, 2
-"""A member is checked for silence after this time, or this many of its gaps, without a move."""
 SOLE_FACTOR = 3.0
 """The only partition of its topic on a member may wait this much longer: a priority consumer starves topics, not records."""
 
 
 def advance(
-    columns: ObservedColumns, state: JudgeState, as_of: int, first_commit: int, settle_s: float
+    columns: ObservedColumns, state: JudgeState, as_of: int, first_commit: int, policy: Policy
 ) -> JudgeState:
     """The state with the clocks of partitions, members and the group that stand. ``first_commit``: of the group, ms."""
     rows = standing_rows(columns).tolist()
     names = dict(zip(rows, columns.lags.keys(rows), strict=True))
     clocks = _clocks(columns, state.standing, names, columns.units.names, as_of)
     # Longer than a reassignment takes to settle it was given back, not handed over: a batch job ended, its members left.
-    if as_of - state.assigned_at <= settle_s * 1000:
+    if as_of - state.assigned_at <= policy.settle * 1000:
         clocks = between_holders(columns.lags, columns.units.owner, state.standing) | clocks
     new = replace(state, standing=clocks)
-    return _advance_rest(columns, _advance_silence(columns, new), as_of, first_commit)
+    return _advance_rest(
+        columns, _advance_silence(columns, new, LatenessLimits.of(policy)), as_of, first_commit
+    )
 
 
 def excluded_from(columns: ObservedColumns, state: JudgeState, policy: Policy) -> Flags:
@@ -74,16 +74,18 @@ def waits_since(columns: ObservedColumns) -> Longs:
     return np.where(oldest < np.iinfo(np.int64).max, np.maximum(oldest, moved_at(columns)), 0)
 
 
-def _advance_silence(columns: ObservedColumns, state: JudgeState) -> JudgeState:
+def _advance_silence(columns: ObservedColumns, state: JudgeState, limits: LatenessLimits) -> JudgeState:
     # Without a second member nothing tells a hang from a group that sleeps.
     if columns.members < 2:
         return state
     moved = moved_at(columns)
-    return replace(state, members={**state.members, **_silences(columns, state.members, moved)})
+    return replace(
+        state, members={**state.members, **_silences(columns, state.members, moved, limits.on_time)}
+    )
 
 
 def _silences(
-    columns: ObservedColumns, before: Mapping[str, MemberState], moved: Longs
+    columns: ObservedColumns, before: Mapping[str, MemberState], moved: Longs, on_time_s: float
 ) -> dict[str, MemberState]:
     """Those members whose clock of silence runs on or ends."""
     since, members = waits_since(columns), dict[str, MemberState]()
@@ -93,7 +95,7 @@ def _silences(
         others = int(second if moved[at] == first else first)
         known = before.get(name, MemberState())
         quiet_s = (others - int(since[at])) / 1000
-        if since[at] <= 0 or quiet_s < max(SILENT_S, SILENT_GAPS * columns.gap[at]):
+        if since[at] <= 0 or quiet_s < max(on_time_s, MISSING_GAPS * columns.gap[at]):
             if known.silent_s:
                 members[name] = replace(known, silent_s=0.0, silent_seen=0)
             continue

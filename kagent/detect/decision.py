@@ -173,7 +173,7 @@ def _missing(
             member.model.policy.evidence,
             evidence.NEW_DRAINING,
         )
-        if evidence.enough_drain(known, least, ratio):
+        if evidence.enough_drain(known, least, ratio, limits):
             return _agreed(known.backlog, line)
     return "evidence"
 

@@ -26,10 +26,10 @@ HABIT_FACTOR = 2.0
 """The next spell is longer than the longest of n with probability 1/(n+1); the factor buys the tail."""
 LONGEST_NEED_S = 1800.0
 """Beyond it a habit is reported each day."""
-# A backlog that drains opens only if it has fallen by at least 30 s, a tenth of its peak, and half of what capacity and inflow
-# promise. Without that, a consumer that is late on purpose is reported whenever a log-end sample is missing.
-DRAIN_COMMITS = 4
-FALL_S, FALL_SHARE, FALL_PROMISED = 30.0, 0.1, 0.5
+# A backlog that drains opens only if it has fallen by as much as a member may be late that is on time (30 s), a tenth of its peak, and
+# half of what capacity and inflow promise. Without that, a consumer that is late on purpose is reported whenever a log-end sample is
+# missing.
+FALL_SHARE, FALL_PROMISED = 0.1, 0.5
 NEW_GROWING, NEW_DRAINING, NEW_MS = 4.0, 2.0, 3_600_000
 """A group whose first hour is not over has unknown habits: it needs four times the evidence, and twice of a backlog that drains,
 so that a group first seen badly spread is still reported within ten minutes."""
@@ -40,9 +40,10 @@ AGREED = 2 / 3
 """Not just most of the looks: on the edge of two verdicts, the noise of the first minutes would decide. Of 30 simulated groups on such
 edges 28 were called right, and 25 by most of the looks."""
 
-STOOD_SHARE, STOOD_MOST = 0.5, 2.0
-"""What has been published for an hour is not refuted by three minutes: looks of half that time count, at most of twice ``hold``, so that one
+STOOD_MOST = 2.0
+"""What has been published for an hour is not refuted by three minutes: looks of all that time count, at most of twice ``hold``, so that one
 window of the inflow (five minutes) that was unusual by chance changes no verdict."""
+
 
 IDLE_SHARE = 1 / 3
 """A member with less than this share of ``min_behind`` of its inflow waiting (20 s) has nothing to be looked at."""
@@ -121,25 +122,21 @@ def _some_topic_grows(spell: Spell, rise: float) -> bool:
     return not spell.topics or any(now > then + rise for then, now in spell.topics.values())
 
 
-def enough_drain(member: MemberState, need: float, speed_over_inflow: float) -> bool:
+def enough_drain(member: MemberState, need: float, speed_over_inflow: float, limits: LatenessLimits) -> bool:
     """Whether a backlog that drains has been seen to drain for long enough: one of the member's topics by half of what capacity and
     inflow promise. Without the fall, a delay on purpose would pass."""
     backlog = member.backlog
-    if (
-        backlog is None
-        or backlog.late_s < need
-        or backlog.commits < DRAIN_COMMITS
-        or backlog.records < RECORDS
-    ):
+    if backlog is None or backlog.late_s < need or backlog.commits < COMMITS or backlog.records < RECORDS:
         return False
-    return any(_falls_as_promised(f, backlog.last, speed_over_inflow) for f in backlog.falls.values())
+    falls = backlog.falls.values()
+    return any(_falls_as_promised(f, backlog.last, speed_over_inflow, limits) for f in falls)
 
 
-def _falls_as_promised(fall: Fall, last: int, speed_over_inflow: float) -> bool:
+def _falls_as_promised(fall: Fall, last: int, speed_over_inflow: float, limits: LatenessLimits) -> bool:
     # Seconds of lateness that fall per second: speed ÷ inflow − 1 (V is time of the log, and the log grows at the inflow).
     promised = (last - fall.since) / 1000 * max(0.0, speed_over_inflow - 1)
     return fall.most - fall.least >= max(
-        FALL_S, FALL_SHARE * fall.most, FALL_PROMISED * min(promised, fall.most)
+        limits.on_time, FALL_SHARE * fall.most, FALL_PROMISED * min(promised, fall.most)
     )
 
 
@@ -155,7 +152,7 @@ def voted(votes: Mapping[str, float], verdict: str, most: float) -> dict[str, fl
 def looks_that_count(clock: Spell | Backlog, limits: LatenessLimits, stood_s: float = 0.0) -> float:
     """How many looks of this spell or backlog come within the most evidence that a verdict needs, at least those of a trend; more
     where a verdict was published ``stood_s`` ago."""
-    counted_s = max(limits.draining_need, min(STOOD_SHARE * stood_s, STOOD_MOST * limits.drain))
+    counted_s = max(limits.draining_need, min(stood_s, STOOD_MOST * limits.drain))
     return max(COMMITS, clock.commits * counted_s * 1000 / max(1, clock.last - clock.began))
 
 

@@ -59,7 +59,7 @@ def test_a_drain_is_believed_only_when_it_has_fallen_visibly(
     )
 
     promised = min(most, 300 * (ratio - 1))
-    assert evidence.enough_drain(known, 180, ratio) == (fell >= max(30, 0.1 * most, 0.5 * promised))
+    assert evidence.enough_drain(known, 180, ratio, LIMITS) == (fell >= max(30, 0.1 * most, 0.5 * promised))
 
 
 def test_a_backlog_drains_where_one_of_its_topics_does() -> None:
@@ -69,7 +69,7 @@ def test_a_backlog_drains_where_one_of_its_topics_does() -> None:
         backlog = Backlog(
             NOW, NOW + 300_000, 500.0, NOW, 300.0, 60, 6000, falls=dict(zip("ab", falls, strict=False))
         )
-        return evidence.enough_drain(MemberState(backlog=backlog), 180, 1.2)
+        return evidence.enough_drain(MemberState(backlog=backlog), 180, 1.2, LIMITS)
 
     assert [drains(), drains(flat), drains(late), drains(flat, late)] == [False, False, True, True]
 
@@ -122,7 +122,7 @@ def test_the_looks_that_count_are_those_of_three_minutes_at_least_three() -> Non
     assert evidence.looks_that_count(seldom, LIMITS) == 3
 
 
-@pytest.mark.parametrize(("stood_s", "counted_s"), [(0, 180), (300, 180), (900, 450), (86_400, 600)])
+@pytest.mark.parametrize(("stood_s", "counted_s"), [(0, 180), (120, 180), (450, 450), (86_400, 600)])
 def test_more_looks_count_the_longer_a_verdict_has_been_published(stood_s: float, counted_s: float) -> None:
     often = Spell(NOW - 600_000, NOW, 60.0, commits=60)
 

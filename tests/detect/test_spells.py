@@ -121,14 +121,14 @@ def test_what_remains_of_a_lateness_after_a_pause_and_does_not_fall_is_no_drain(
     drain = [look(t, max(124.0, 320.0 - t), drain=900.0) for t in range(0, 300, 5)]
     delay = [look(t, 124.0 - t % 10 / 10, drain=900.0) for t in range(300, 700, 5)]
 
-    assert evidence.enough_drain(after(drain), 180, 1.02)
-    assert not evidence.enough_drain(after([*drain, *delay]), 180, 1.02)
+    assert evidence.enough_drain(after(drain), 180, 1.02, LIMITS)
+    assert not evidence.enough_drain(after([*drain, *delay]), 180, 1.02, LIMITS)
 
 
 def test_a_drain_that_is_slow_but_goes_on_stays_one() -> None:
     slow = [look(t, 600.0 - 0.04 * t + t % 10 / 2, drain=900.0) for t in range(0, 3000, 5)]
 
-    assert evidence.enough_drain(after(slow), 180, 1.04)
+    assert evidence.enough_drain(after(slow), 180, 1.04, LIMITS)
 
 
 def test_each_topic_of_a_member_drains_for_itself() -> None:
@@ -138,7 +138,7 @@ def test_each_topic_of_a_member_drains_for_itself() -> None:
     ]
     falls = after(drain).backlog.falls  # type: ignore[union-attr]
 
-    assert not evidence.enough_drain(after(drain), 180, 1.2)
+    assert not evidence.enough_drain(after(drain), 180, 1.2, LIMITS)
     assert {topic: (f.most, f.least) for topic, f in falls.items()} == {"a": (500.0, 500.0), "b": (0.0, 0.0)}
 
 

@@ -1,7 +1,7 @@
 """rebalance: the work is badly spread, today's assignment does not catch up in time, and a feasible one does.
 
 Holds where the best assignment catches up in time (an hour, or 20 times its lateness), and today's never does, or takes
-`hold` longer and a third more than that while the skew is at or above `threshold`. With the forecast at its likeliest values;
+`hold` longer, and a share of `min_gain` of its time, while the skew is at or above `threshold`. With the forecast at its likeliest values;
 or, where the member gets more than 1.15 times the mean and never catches up, at the optimist's ends alone, or at other costs of
 records that its busy windows allow: then the plan "may not be enough".
 With `min_behind: 0` and `hold: 0` every crossing of `threshold` is reported, whatever the forecast.
@@ -41,8 +41,6 @@ REMEDIES = (
     Remedy.MORE_PARTITIONS_TOO,
 )
 COSTLY_TOPIC, ITS_SHARE = "costly_topic", "costly_topic_share"
-GAIN = 0.75
-"""The best must take at most this share of today's time: 0.5 reported 9 of 14 real deep backlogs, 0.75 reported 11."""
 
 
 def holds(member: LateMember) -> dict[str, Any] | None:
@@ -52,7 +50,8 @@ def holds(member: LateMember) -> dict[str, Any] | None:
     if np.isinf(best) or not member.measured:
         return None
     now = model.longest_drain
-    saves = best <= GAIN * now and now - best >= model.policy.hold and model.skew >= model.policy.threshold
+    gains = now - best >= max(model.policy.hold, model.policy.min_gain * now)
+    saves = gains and model.skew >= model.policy.threshold
     if not (np.isinf(now) or saves):
         return None
     return _evidence(member, best, enough=True)

@@ -69,7 +69,7 @@ def test_a_backlog_that_drains_visibly_but_slowly_is_shared_out(group: Make) -> 
         (Policy(threshold=9), {}, "draining"),
         (Policy(hold=900), {}, "draining"),
         (Policy(), {"late_s": 100.0}, "evidence"),
-        (Policy(), {"commits": 2}, "evidence"),
+        (Policy(), {"commits": 1}, "evidence"),
         (Policy(), {"ramp_s": 200.0, "ramp_records": 500}, "after_pause"),
     ],
 )

@@ -24,8 +24,11 @@ SHORTEST_S, LONGEST_S = 30.0, 90.0
 polls."""
 RARE_GAP_S = LONGEST_S / 2
 """Above this gap even the longest window is one commit or two; a half-covered one then counts with its mean busy length."""
-MOST, FEWEST, PREFERRED_MS, OLDEST_MS = 12, 3, 600_000, 7_200_000
-"""Windows kept; of the last ten minutes if there are three: a slow leak shows, noise does not."""
+MOST, FEWEST, RECENT_MS, OLDEST_MS = 12, 3, 600_000, 7_200_000
+"""Windows kept; of the last ten minutes if there are three: a slow leak shows, noise does not. What is older than two hours tells nothing
+of now; and what is known now promises nothing beyond two hours."""
+RESOLVED = 1.1
+"""Twelve windows resolve ten per cent: a speed, or a time to catch up, that differs by less is the same."""
 PRIOR_SD, PRIOR_WEIGHT = 0.2, 2
 """Two windows must not be certain."""
 Z = 1.64
@@ -66,7 +69,7 @@ def pooled_variance(seen: float, count: int) -> float:
 
 def recent(windows: Sequence[Window], now: int) -> Sequence[Window]:
     """The windows that count: those of the last ten minutes, or the newest three."""
-    young = [w for w in windows if now - w.until <= PREFERRED_MS]
+    young = [w for w in windows if now - w.until <= RECENT_MS]
     return young if len(young) >= FEWEST else windows[-FEWEST:]
 
 

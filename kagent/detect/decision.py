@@ -13,8 +13,7 @@ from typing import Any
 from kagent.contract.recommendation import Verdict
 from kagent.detect import evidence, inflow_swings, spells
 from kagent.detect.detectors import MOVES_CURE, ORDER, STANDING, data_loss, skew
-from kagent.detect.facts import ROWS
-from kagent.detect.finding import Finding
+from kagent.detect.finding import ROWS, Finding
 from kagent.detect.group_model import GroupModel, observe
 from kagent.detect.late_member import LateMember, Line
 from kagent.detect.state import Backlog, JudgeState, MemberState, Spell

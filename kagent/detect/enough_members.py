@@ -14,7 +14,7 @@ from statistics import median
 
 import numpy as np
 
-from kagent.detect.capacity import FULLEST
+from kagent.detect.capacity import FULLEST, OLDEST_MS, RECENT_MS, RESOLVED
 from kagent.detect.dealing import dealt, greatest, most_of, piles_of
 from kagent.detect.evidence import LatenessLimits
 from kagent.detect.forecast import drain_s
@@ -26,10 +26,6 @@ from kagent.lag.measure import Flags, Floats, Longs
 SPARE = 0.6
 """Of a member's speed: above FULLEST more members are due, and fewer only if each then stays below this share. A load that swings by
 less than 1.4 between them changes nothing."""
-PEAK_MS, PEAK_STEP_MS = 7_200_000, 600_000
-"""Fewer must do for the greatest ten minutes of the last two hours."""
-AS_GOOD = 1.1
-"""Where no count catches up in time: the least count that takes at most this many times the best one's time."""
 RAISED_MS = MINUTES * MINUTE_MS
 """For so long after a rise the usual inflow is partly of before it, and the number is corrected upward at once."""
 MOST_COUNTS = 400
@@ -83,13 +79,14 @@ class GroupLoad:
         for count in counts:
             if self.fullness(count, self.inflow) <= FULLEST and self.drain_s(count) <= self.within_s:
                 return count
+        # Where no count catches up in time: the least that takes about as long as the best one.
         times = [self.drain_s(count) for count in counts]
         if np.isfinite(min(times)):
-            longest_s = AS_GOOD * min(times)
+            longest_s = RESOLVED * min(times)
             apart = self._with_slowest_apart(longest_s)
             return next(c for c, t in zip(counts, times, strict=True) if t <= longest_s or c >= apart)
         values = [self.fullness(c, self.inflow) for c in counts]
-        return next(c for c, v in zip(counts, values, strict=True) if v <= AS_GOOD * min(values))
+        return next(c for c, v in zip(counts, values, strict=True) if v <= RESOLVED * min(values))
 
     def at_least(self, count: int) -> int:
         """The least count from this one on that changes what the fullest member gets; at most the usable ones."""
@@ -113,7 +110,7 @@ class GroupLoad:
         partitions does as well as more members is no reason for more members."""
         alone = drain_s(self.backlog, self.inflow, np.full(len(self.inflow), self.capacity))
         # Within 10 % on either side: a unit that alone needs nearly all the time gains nothing from sharing a member with less.
-        slow = alone * AS_GOOD >= within_s / AS_GOOD
+        slow = alone * RESOLVED >= within_s / RESOLVED
         rest = self._only(~slow)
         fitting = (c for c in rest.counts if rest.drain_s(c) <= within_s)
         return int(slow.sum()) + next(fitting, rest.usable)
@@ -208,12 +205,12 @@ def _held_by_silent(model: GroupModel) -> Flags:
 
 def _peak_ratio(model: GroupModel, rows: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> float:
     """The greatest ten minutes of inflow of the last two hours over the inflow now, at least 1."""
-    grown = np.zeros(PEAK_MS // PEAK_STEP_MS)
+    grown = np.zeros(OLDEST_MS // RECENT_MS)
     for code in np.unique(model.lags.topic[rows]).tolist():
         history = model.seen.ends[model.lags.topics[code]]
         mine = model.lags.partition[rows[model.lags.topic[rows] == code]]
-        times = history.last - PEAK_STEP_MS * np.arange(len(grown), -1, -1, dtype=np.float64)
+        times = history.last - RECENT_MS * np.arange(len(grown), -1, -1, dtype=np.float64)
         times = np.maximum(times, history.first)
         grown += np.diff(history.interpolated(mine, times), axis=0).sum(axis=1)
     now = float(model.columns.usual_rates[rows].sum())
-    return max(1.0, float(grown.max()) * 1000 / PEAK_STEP_MS / now) if now > 0 else 1.0
+    return max(1.0, float(grown.max()) * 1000 / RECENT_MS / now) if now > 0 else 1.0

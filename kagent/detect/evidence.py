@@ -21,7 +21,7 @@ RISE = 1 / 12
 COMMITS, COMMITS_RARE = 3, 2
 """A trend needs three points; two at rare commits save five minutes and opened nothing more in 24 simulated days."""
 RECORDS = 30
-"""Ten records of five seconds each are noise."""
+"""Fewer prove nothing: ten records of five seconds each are noise, and so is where a group has read so few."""
 HABIT_FACTOR = 2.0
 """The next spell is longer than the longest of n with probability 1/(n+1); the factor buys the tail."""
 LONGEST_NEED_S = 1800.0

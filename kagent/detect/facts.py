@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kagent.detect.finding import ROWS
 from kagent.detect.group_model import GroupModel
 from kagent.lag.measure import Flags, Floats
 from kagent.lag.membership import NOBODY
 
-# Bounds of a message: places listed in its evidence, and places that a finding keeps.
 NAMED = 20
-ROWS = 200
+"""Places that are listed in the evidence of a message."""
 
 
 def worst(which: Flags, by: Floats | npt.NDArray[np.int64], limit: int = ROWS) -> tuple[int, ...]:

@@ -11,6 +11,10 @@ from kagent.contract.recommendation import Verdict
 NO_PROGRESS = frozenset({Verdict.STALLED, Verdict.STUCK_MEMBER})
 """Verdicts of partitions whose records wait while nothing is known to keep their members from them."""
 
+ROWS = 200
+"""The most places, moves or groups that a finding, a message, or what is remembered of a group may list: messages and rows must stay far
+below the broker's ``message.max.bytes``."""
+
 
 class Urgency(Enum):
     """What a verdict's severity depends on, the most urgent first."""

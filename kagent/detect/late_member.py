@@ -11,7 +11,7 @@ import numpy as np
 
 from kagent.contract.recommendation import Verdict
 from kagent.detect import capacity
-from kagent.detect.capacity import PREFERRED_MS
+from kagent.detect.capacity import RECENT_MS
 from kagent.detect.evidence import PAUSE_SHARE, LatenessLimits
 from kagent.detect.forecast import longest_s
 from kagent.detect.group_model import GroupModel
@@ -151,7 +151,7 @@ class LateMember:
         model = self.model
         rows = model.rows_of(peer)
         began = self.model.member_state(self.at).on_time_at - MINUTES * MINUTE_MS
-        since = max(began, model.now - PREFERRED_MS, model.state.assigned_at, model.known_since(rows))
+        since = max(began, model.now - RECENT_MS, model.state.assigned_at, model.known_since(rows))
         lengths = np.arange(MINUTES + 1, (model.now - since) // MINUTE_MS + 1) * MINUTE_MS
         arrived = {
             t: self._arrived_of(rows, t, model.now - np.array([*lengths[::-1], 0.0]))
@@ -167,16 +167,16 @@ class LateMember:
     def proven_before(self) -> float:
         """How much work/s of its mix of topics it proved itself, before it fell behind with the partitions that it holds now; 0 where that is
         not known."""
-        model, since = self.model, self.model.member_state(self.at).on_time_at - PREFERRED_MS
+        model, since = self.model, self.model.member_state(self.at).on_time_at - RECENT_MS
         if since < max(model.state.assigned_at, model.known_since(self.rows)):
             return 0.0
-        times = np.array([since, since + PREFERRED_MS], np.float64)
+        times = np.array([since, since + RECENT_MS], np.float64)
         came = {
-            t: float(np.diff(self._arrived_of(self.rows, t, times))[0]) * 1000 / PREFERRED_MS
+            t: float(np.diff(self._arrived_of(self.rows, t, times))[0]) * 1000 / RECENT_MS
             for t in model.topics_of(self.rows)
         }
         # It was on time in the end: no more was left than arrives within that.
-        return self._proven_by(came) * (1 - LatenessLimits.of(model.policy).on_time * 1000 / PREFERRED_MS)
+        return self._proven_by(came) * (1 - LatenessLimits.of(model.policy).on_time * 1000 / RECENT_MS)
 
     def _proven_by(self, theirs: Mapping[str, float]) -> float:
         """Work/s of this member's mix of topics that a machine can do which keeps up with these records/s by topic, whatever records

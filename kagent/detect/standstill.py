@@ -14,14 +14,13 @@ import numpy as np
 
 from kagent.detect.commit_gaps import MISSING_GAPS, USUAL_GAP_S
 from kagent.detect.evidence import LatenessLimits
+from kagent.detect.finding import ROWS
 from kagent.detect.observed_columns import ObservedColumns
 from kagent.detect.state import JudgeState, MemberState, Standing
 from kagent.lag.measure import Flags, Lags, Longs
 from kagent.lag.membership import NOBODY
 from kagent.policy import Policy
 
-MOST = 200
-"""Partitions whose clocks are kept, those that stand longest first."""
 SOLE_FACTOR = 3.0
 """The only partition of its topic on a member may wait this much longer: a priority consumer starves topics, not records."""
 
@@ -167,8 +166,8 @@ def standing_rows(group: ObservedColumns) -> Longs:
     long_ago = int(group.committed_at.max(initial=0)) - int(USUAL_GAP_S * 1000)
     stands = (lags.moved < latest) | (_since(group) < long_ago)
     rows = np.flatnonzero(group.relevant & held & (group.waiting_since > 0) & stands)
-    # The row goes to a changelog topic at each change: a group of 10,000 stopped partitions must not write all their clocks.
-    return rows[np.argsort(_since(group)[rows], kind="stable")][:MOST]
+    # Those that stand longest: the row goes to a changelog topic at each change: a group of 10,000 stopped partitions must not write all their clocks.
+    return rows[np.argsort(_since(group)[rows], kind="stable")][:ROWS]
 
 
 def _since(group: ObservedColumns) -> Longs:

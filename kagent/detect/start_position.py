@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from kagent.detect.evidence import RECORDS
 from kagent.detect.state import JudgeState
 from kagent.lag.commits import GONE, TopicCommits
 from kagent.lag.log_ends import EndHistory
@@ -20,9 +21,6 @@ from kagent.lag.measure import Flags, Lags, Longs, measure
 from kagent.lag.membership import NOBODY
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
-
-LEAST_RECORDS = 30
-"""Fewer records between the first commit and the log end prove nothing of where a group begins."""
 
 
 def located(seen: Observation, state: JudgeState, policy: Policy) -> tuple[Lags, JudgeState]:
@@ -82,4 +80,4 @@ def _began_at_start(row: TopicCommits, ends: EndHistory) -> bool:
     partition, committed = partition[here], committed[here]
     # `ends.first <= row.first` was checked: without a sample from before the first commit, the log end at it would be a guess.
     ahead = ends.at(row.first)[partition] - committed
-    return bool(((ahead >= LEAST_RECORDS) & (committed - ends.start[partition] < ahead)).any())
+    return bool(((ahead >= RECORDS) & (committed - ends.start[partition] < ahead)).any())

@@ -25,6 +25,7 @@ from kagent.contract.recommendation import (
     Status,
     Verdict,
 )
+from kagent.detect.finding import ROWS
 from kagent.incident.evaluate import Candidate
 from kagent.recommend.render import incident_id
 from kagent.text import few, shown
@@ -239,7 +240,7 @@ def _message(common: Common, cluster: str, now: int, status: Status) -> Recommen
                 feasible="yes",
             )
         ],
-        evidence={"scope": common.scope, "name": common.name, "groups": list(common.groups)[:200]},
+        evidence={"scope": common.scope, "name": common.name, "groups": list(common.groups)[:ROWS]},
         basis=Basis(generation=None, digest=""),
         resolution=Resolution.DRAINED if status is Status.RESOLVED else None,
     )

@@ -18,7 +18,7 @@ from kagent.contract.recommendation import (
 )
 from kagent.detect.detectors import OF, SPREAD, more_urgent, open_transaction, skew
 from kagent.detect.evidence import LatenessLimits
-from kagent.detect.finding import Finding, Urgency
+from kagent.detect.finding import ROWS, Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.state import Incident, JudgeState, OtherAction
 from kagent.incident.followed import followed, unfollowed
@@ -73,7 +73,7 @@ def _stated(diagnosis: Diagnosis, message: Recommendation) -> dict[str, Any]:
         "skew": model.skew,
         "behind": diagnosis.finding.behind,
         # By names that outlive a restart: carrying a plan out often restarts members, which get new ids.
-        "plan": tuple((m.topic, m.partition, m.to) for m in made.plan.moves[:200]) if made and plan else (),
+        "plan": tuple((m.topic, m.partition, m.to) for m in made.plan.moves[:ROWS]) if made and plan else (),
         "others": tuple(_others(diagnosis)),
         "started_with": model.roster.ids if model.roster else (),
         "predicted_skew": round(made.plan.skew_after, 3) if made and plan else None,

@@ -26,7 +26,7 @@ from kagent.contract.recommendation import (
     Verdict,
 )
 from kagent.detect.detectors import MOVES_CURE, OF, SPREAD, skew
-from kagent.detect.finding import Finding, Urgency
+from kagent.detect.finding import ROWS, Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.seconds_behind import uncommitted_s
 from kagent.lag.measure import Flags, Floats
@@ -39,9 +39,8 @@ from kagent.recommend.reassignment import Reassignment, reassign
 
 # A message must stay well below max.message.bytes (1 MiB by default).
 WHOLE = 2000
-"""Up to this many partitions the message has the whole assignment and all moves; it lists up to this many members."""
-MOVES = 200
-"""How many moves it has of a larger group: the first of the plan."""
+"""Up to this many partitions the message has the whole assignment and all moves; it lists up to this many members. Of a
+larger group it has the first ROWS moves of the plan."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +152,7 @@ def compose(diagnosis: Diagnosis, id_: str, opened_at: int, status: Status) -> R
         members=_members(diagnosis),
         moves=[
             Move(topic=m.topic, partition=m.partition, source=m.source, to=m.to, lag=int(m.lag))
-            for m in (moves if whole else moves[:MOVES])
+            for m in (moves if whole else moves[:ROWS])
         ],
         move_count=len(moves),
         assignment={m: [(t, p) for t, p in held] for m, held in made.plan.assignment().items()}

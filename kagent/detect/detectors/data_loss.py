@@ -16,8 +16,9 @@ import numpy as np
 from kagent.contract.recommendation import Verdict
 from kagent.detect.commit_gaps import MISSING_GAPS, USUAL_GAP_S
 from kagent.detect.facts import NAMED, holders, named, worst
-from kagent.detect.finding import Asks, Finding, Urgency
+from kagent.detect.finding import ROWS, Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
+from kagent.detect.inflow import LEAST_SPAN_MS
 from kagent.detect.remedies import Remedy
 from kagent.detect.signs import BEHIND, NEVER
 from kagent.detect.state import JudgeState
@@ -35,12 +36,8 @@ ASKS = Asks.STABLE
 REMEDIES = (Remedy.KEEP_LONGER,)
 REPORTED_MS = 3_600_000
 """Nothing of a loss is to be seen once the group has read on: for an hour it is reported all the same."""
-MOST = 100
-"""Partitions whose offsets are remembered, so that the group's row stays small: the next to lose records."""
 READ_FACTOR = 2.0
 """A leap of more than twice what the member can have read since its last commit is a reset."""
-LEAST_S = 1.0
-"""Commits have times of a millisecond, but come in polls: a shorter time says nothing about a speed."""
 
 
 def remembered(seen: Observation, state: JudgeState, policy: Policy) -> int:
@@ -82,7 +79,7 @@ def learn(model: GroupModel) -> JudgeState:
     if not behind.any() and not state.trail and not state.lost:
         return state
     # The furthest below, or the nearest above, its log start first: these are the next to lose records.
-    rows = np.flatnonzero(behind)[np.argsort((lags.committed - lags.start)[behind], kind="stable")][:MOST]
+    rows = np.flatnonzero(behind)[np.argsort((lags.committed - lags.start)[behind], kind="stable")][:ROWS]
     trail = dict(zip(lags.keys(rows.tolist()), lags.committed[rows].tolist(), strict=True))
     trail |= _undecided(model, state.trail)
     lost = {key: (at, n) for key, (at, n) in state.lost.items() if model.now - at < REPORTED_MS}
@@ -126,7 +123,9 @@ def _lost(model: GroupModel, at: int, before: int) -> int:
 def _can_read(model: GroupModel, at: int) -> float:
     """Records that may have been read since the commit before."""
     owner = int(model.owner[at])
-    # How long the leap may have taken; without a member no gap is known.
-    since_s = max(LEAST_S, float(model.columns.gap[owner]) * MISSING_GAPS if owner >= 0 else USUAL_GAP_S)
+    # How long the leap may have taken; without a member no gap is known. Commits come in polls: a shorter time tells of no rate.
+    since_s = max(
+        LEAST_SPAN_MS / 1000, float(model.columns.gap[owner]) * MISSING_GAPS if owner >= 0 else USUAL_GAP_S
+    )
     speed = float(model.capacity.rate.high[owner]) if owner >= 0 else 0.0
     return READ_FACTOR * since_s * max(speed, float(model.lags.inflow[at]))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from kagent.contract.recommendation import Verdict
-from kagent.detect.finding import Asks, Finding, Urgency
+from kagent.detect.finding import ROWS, Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.late_member import AS_MUCH, LateMember, Line
 from kagent.detect.remedies import Remedy
@@ -114,7 +114,7 @@ def crossing(model: GroupModel, floor: float) -> Iterator[Finding]:
     evidence = {"drain_now_s": None if np.isinf(drain) else round(drain), "may_not_be_enough": False}
     if np.isfinite(drain):
         evidence["drains_in_s"] = round(drain)
-    rows = tuple(model.rows_of(at)[:200].tolist())
+    rows = tuple(model.rows_of(at)[:ROWS].tolist())
     yield Finding(
         VERDICT, (at,), rows, float(model.lateness[at]), evidence, since=int(model.columns.committed_at[at])
     )

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from kagent.contract.recommendation import Verdict
+from kagent.detect.capacity import RESOLVED
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.late_member import LateMember, Line
@@ -29,8 +30,6 @@ MEMBER_REMARK = "It makes less progress than the others."
 ASKS = Asks.ASSIGNMENT
 SIGNS = BEHIND
 REMEDIES = (Remedy.RESTART_MEMBER, Remedy.FOLLOW_PLAN)
-SLOWER = 0.9
-"""Ten per cent is what twelve capacity windows resolve."""
 FEWEST = 2
 """Rather is one machine slow than two fast."""
 
@@ -40,7 +39,7 @@ def holds(member: LateMember) -> dict[str, Any] | None:
     if not member.measured or member.usual_inflow <= 0:
         return None
     peers, (_, speed, most) = member.keeping_up, member.speed
-    proofs = [done for done in map(member.proven_by, peers) if speed < SLOWER * done and most < done]
+    proofs = [done for done in map(member.proven_by, peers) if RESOLVED * speed < done and most < done]
     # Before what reads log ends: most late members have no such peer.
     if not proofs:
         return None

@@ -36,9 +36,6 @@ or that another verdict leads."""
 SIGHT_S = 60.0
 """A group must be invisible, or visible again, for this long before its incident is called stale, or no longer: a pipeline that
 is a few seconds late now and then is no news."""
-# The message is kept in the verdicts table so that it can be sent again as stale or resolved; a whole assignment would make the
-# row larger than Kafka's default limit of 1 MB for a message.
-KEPT_MEMBERS = 50
 COUNTS = (ActionType.SET_MEMBER_COUNT, ActionType.RAISE_PARALLELISM)
 """The actions about a number of members."""
 
@@ -105,10 +102,11 @@ def _counted(state: JudgeState, what: str) -> dict[str, int]:
 
 def _slim(message: Recommendation) -> dict[str, Any]:
     """What is kept of a message: enough to send it again as stale or resolved."""
+    # In the verdicts table: a whole assignment would make the row larger than Kafka's default limit of 1 MB for a message.
     raw = message.model_dump(mode="json", by_alias=True)
     raw["assignment"], raw["alternatives"] = None, []
-    raw["members"] = raw["members"][:KEPT_MEMBERS]
-    raw["moves"] = raw["moves"][:KEPT_MEMBERS]
+    raw["members"] = raw["members"][:ROWS]
+    raw["moves"] = raw["moves"][:ROWS]
     return raw
 
 

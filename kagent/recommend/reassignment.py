@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from kagent.contract.recommendation import GroupKind
 from kagent.detect import pauses
-from kagent.detect.capacity import PRIOR_SD, Z
+from kagent.detect.capacity import OLDEST_MS, PRIOR_SD, Z
 from kagent.detect.group_model import GroupModel
 from kagent.detect.inflow import Interval, totals
 from kagent.lag.membership import NOBODY
@@ -22,8 +22,6 @@ Floats = npt.NDArray[np.float64]
 SD = 0.05
 PAUSE_S = (-20.0, 45.0)
 """The pause of the rebalance and the time to the next look, s."""
-PROMISED_S = 7200.0
-"""A drain without a finite upper end within two hours is not promised."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +245,8 @@ def promised(
     # Of t seconds' inflow: t/60 minutes, each of which strays by 60 times the swing.
     stray = Z * swing * np.sqrt(60.0)
     late = _drained(work, rate.mid - comes - error, stray)
-    if late > PROMISED_S:
+    # What was longer ago tells nothing of the present speed, so for longer it promises nothing.
+    if late * 1000 > OLDEST_MS:
         return None
     return max(0.0, _drained(work, rate.mid - comes + error, -stray) + PAUSE_S[0]), late + PAUSE_S[1]
 

@@ -70,7 +70,8 @@ class Policy:
     """After an incident resolved, none opens for this long, or for as long as the predicted drain, if that is longer; but one that is
     more urgent than it was does (lost records, then a standstill, then a member that is late), and so does a standstill from `page_behind` on."""
     min_gain: float = 0.15
-    """A plan must shorten the time to catch up, or lower the greatest work, by this share to count as help."""
+    """A plan must shorten the time to catch up, or lower the greatest work, by this share to count as help. A backlog that drains is
+    reported only where a better spread shortens that time by as much."""
     max_moves: int | None = None
     """The maximum number of moves in a plan: a plan with more is cut to those that help most."""
     settle: float = 60.0

@@ -155,6 +155,25 @@ def test_the_plan_in_effect_is_followed_and_the_drain_is_measured() -> None:
     assert said[-1].outcome.measured_drain_s is not None
 
 
+@pytest.mark.slow
+def test_a_followed_plan_is_held_against_what_its_action_said() -> None:
+    world = Timeline([150.0, 150, 50, 50, 50, 50], HELD, dict.fromkeys(HELD, 250.0))
+    found = judged(world, 600)[-1]
+    assert found.candidate is not None
+    now_open = confirm(found.candidate, world.observe(), found.state, Policy())
+    first = now_open.messages[0]
+    plan = next(a for a in first.actions if a.type == "follow_plan")
+    rearrange(world, first)
+    last = [m for one in judged(world, 2400, now_open.state) for m in one.messages][-1]
+
+    assert (last.status, str(last.resolution)) == (Status.RESOLVED, "followed")
+    assert last.outcome is not None
+    assert plan.gain["after"] is not None
+    assert last.outcome.predicted_drain_s == plan.gain["likely"]
+    assert last.outcome.measured_drain_s is not None
+    assert last.outcome.measured_drain_s < plan.gain["after"]
+
+
 def test_an_assignment_that_a_restart_passes_through_is_not_followed() -> None:
     world, state, first = opened()
     rearrange(world, first)

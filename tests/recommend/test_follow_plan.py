@@ -6,6 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from kagent.contract.recommendation import Action, ActionType, Recommendation, Status, Verdict
+from kagent.recommend.advice import caught_up
+from kagent.recommend.moving_actions import LITTLE_LEFT
 from kagent.recommend.render import compose, diagnose
 
 LATE = {"end": 10_000_000, "rate": 100.0, "lag": 400_000, "age": 1, "moved": 1}
@@ -57,3 +59,14 @@ def test_only_recommendations_about_kip_848_groups_have_topic_ids(group: Any) ->
     """A broker's assignor knows topics by their ids alone; other messages stay as short as they were."""
     assert message(group, type="consumer", protocol="kagent").topic_ids == {"t": ID}
     assert message(group).topic_ids == {}
+
+
+def test_a_plan_without_a_bound_says_why(group: Any) -> None:
+    model, found = group(SKEWED, HALVES, protocol="kagent").looked()
+    diagnosis = diagnose(model, replace(found[0], verdict=Verdict.REBALANCE))
+    action = follow(compose(diagnosis, "i", 0, Status.OPEN))
+
+    assert action.gain.get("after") is None
+    assert str(action.reason).startswith("its assignor follows kagent; ")
+    assert "is not known, as no member's speed was measured yet" in str(action.reason)
+    assert "cannot be promised, as " + LITTLE_LEFT in caught_up({"likely": 600.0, "after": None}, LITTLE_LEFT)

@@ -83,6 +83,26 @@ def test_the_more_the_inflow_strays_the_wider_is_the_promise_until_there_is_none
     assert wild.promise is None
 
 
+def test_a_plan_that_drains_under_no_cautious_numbers_has_a_bound_as_every_other_action_has(
+    group: Make,
+) -> None:
+    made = group({"t": [HOT, HOT, *6 * [CALM]]}, FOUR)
+    model = made.look(members=made.at_work({"m0": 500, "m1": 500}))
+    # Cautious numbers take half of a latest minute that is above the usual one for the inflow that comes.
+    rates = model.columns.rates.copy()
+    rates[0] *= 3
+    usual, risen = (
+        reassign(replace(model, columns=replace(model.columns, rates=each)))
+        for each in (model.columns.rates, rates)
+    )
+
+    assert usual is not None
+    assert risen is not None
+    assert risen.promise is not None
+    assert risen.promise == usual.promise
+    assert risen.promise[0] < (risen.drain[1] or 0) < risen.promise[1]
+
+
 def test_what_is_likely_lies_within_the_promise_also_for_an_assignment_that_is_not_the_plan(
     group: Make,
 ) -> None:

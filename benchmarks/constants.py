@@ -3,7 +3,8 @@
 Every number in a constant of the judgement's packages is halved and doubled (a share between 0 and 1: halved, and its rest
 halved), in a copy of the package, and the groups of captures and scenarios are judged again. A line a number: how many groups
 are called right, how many healthy ones are reported, and minutes until the sick ones are. A number whose lines are those of
-the first one decides nothing there: a candidate to be left out, or to be said by another constant.
+the first one decides nothing there: a candidate to be left out, or to be said by another constant. `--list` names and counts
+the numbers, and judges nothing.
 """
 
 from __future__ import annotations
@@ -149,11 +150,17 @@ def main() -> None:
     parser.add_argument(
         "--only", nargs="*", default=[""], help="constants whose file or name holds one of these texts"
     )
+    parser.add_argument("--list", action="store_true", help="names and counts the numbers")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.child:
         print(json.dumps(judged(asked.captures, asked.scenarios)))
+        return
+    chosen = [n for n in numbers(asked.packages) if any(t in f"{n.file}:{n.constant}" for t in asked.only)]
+    if asked.list:
+        print(*(f"{n.file}:{n.line}: {n.constant} {n.value}" for n in chosen), sep="\n")
+        print(f"{len(chosen)} numbers in {len({(n.file, n.constant) for n in chosen})} constants")
         return
     arguments = ["--captures", *[str(p.resolve()) for p in asked.captures]]
     arguments += ["--scenarios", *[str(p.resolve()) for p in asked.scenarios]]
@@ -162,12 +169,7 @@ def main() -> None:
         f"{'':70} {'right':>7} {'wrong':>7} {'silent':>7} {'healthy':>7} {'p50':>5} {'p95':>6}   what changed"
     )
     print(_line("as it is", base, base), flush=True)
-    changes = [
-        (n, up)
-        for n in numbers(asked.packages)
-        for up in (False, True)
-        if any(text in f"{n.file}:{n.constant}" for text in asked.only) and n.changed(up) != str(n.value)
-    ]
+    changes = [(n, up) for n in chosen for up in (False, True) if n.changed(up) != str(n.value)]
     with ThreadPoolExecutor(asked.jobs) as pool:
         for (number, up), found in zip(changes, pool.map(lambda c: _run(c, arguments), changes), strict=True):
             name = f"{number.file.relative_to('kagent')}: {number.constant} {number.value} → {number.changed(up)}"

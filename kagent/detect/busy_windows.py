@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kagent.detect.capacity import RARE_GAP_S, kept, window_length_s
+from kagent.detect.capacity import LONGEST_S, RARE_GAP_S, kept, window_length_s
 from kagent.detect.commit_gaps import KEPT_GAPS
 from kagent.detect.evidence import idle_s
 from kagent.detect.observed_columns import ObservedColumns
 from kagent.detect.state import JudgeState, MemberState, Window, WindowStart
-from kagent.lag.log_ends import UNKNOWN, EndHistory
+from kagent.lag.log_ends import EndHistory
 from kagent.lag.measure import Flags, Longs
 from kagent.policy import Policy
 
@@ -66,49 +66,93 @@ def _committed(
     # Another set of partitions: records that a former holder committed must not count as this member's speed.
     if mark is None or set(mark.committed) != set(done):
         return replace(new, mark=WindowStart(now, done))
-    busy_s = _busy_s(columns, at, rows, mark.time, known.time, now, excluded, ends)
+    leg = _Leg(columns, rows, keys, mark, known.time, now, excluded, ends)
+    after = leg.mark_after()
     # Deleted since the window began: who can tell whether they were read, or leapt over.
     deleted = columns.lags.start[rows] > [mark.committed[key] for key in keys]
-    if busy_s <= 0 or deleted.any():
+    if after is None or deleted.any():
         return replace(new, mark=WindowStart(now, done))
-    mark = replace(mark, busy_s=round(mark.busy_s + busy_s, 3))
-    if (now - mark.time) / 1000 < window_length_s(float(columns.gap[at]), hold):
-        return replace(new, mark=mark)
-    window = Window(now, mark.busy_s, _records(columns, rows, keys, mark))
-    windows = kept((*known.windows, window), now)
+    records = _records(columns, rows, keys, mark)
+    # A window in which nothing is done goes on: a client that commits once a block does nothing for minutes, and then all of it.
+    if not records or (now - mark.time) / 1000 < window_length_s(float(columns.gap[at]), hold):
+        return replace(new, mark=after)
+    if after.unproven_since:
+        return replace(new, mark=WindowStart(now, done))
+    windows = kept((*known.windows, Window(now, after.busy_s, records)), now)
     return replace(new, windows=windows, mark=WindowStart(now, done))
 
 
-def _busy_s(
-    columns: ObservedColumns,
-    at: int,
-    rows: Longs,
-    began: int,
-    before: int,
-    now: int,
-    excluded: Flags,
-    ends: Mapping[str, EndHistory],
-) -> float:
-    """For how long the member was certainly busy between two commits (ms), s; 0 if that is not certain. ``began``: when
-    the window did, ms."""
-    length, best = (now - before) / 1000, 0.0
-    for row in rows.tolist():
-        committed = int(columns.lags.committed[row])
-        # Not served since the window began: it may be paused or stuck, so it does not show that its member is busy.
-        if excluded[row] or columns.lags.moved[row] < began:
-            continue
-        history = ends[columns.lags.topics[columns.lags.topic[row]]]
-        partition = columns.lags.partition[row : row + 1]
-        end, _ = history.bracket(partition, np.array([before]))
-        # The certificate: the log end at the first commit lies beyond what is committed at the second: a record waited throughout.
-        if end[0] != UNKNOWN and end[0] > committed:
-            return length
-        oldest = int(columns.waiting_since[row])
-        # Interval-censored: a record waited for at least half of the time (500 of its 1,000 ms a second), so the busy time lies
-        # between that and the whole; the mean of both is taken. With rare commits few windows would count otherwise.
-        if columns.gap[at] >= RARE_GAP_S and oldest and now - oldest >= length * 500:
-            best = max(best, (length + (now - oldest) / 1000) / 2)
-    return best
+@dataclass(frozen=True)
+class _Leg:
+    """The time between two commits of a member (``before`` and ``now``, ms) in a window that began with ``mark``; ``rows``, ``keys``: its
+    partitions."""
+
+    columns: ObservedColumns
+    rows: Longs
+    keys: list[str]
+    mark: WindowStart
+    before: int
+    now: int
+    excluded: Flags
+    ends: Mapping[str, EndHistory]
+
+    @property
+    def length_s(self) -> float:
+        return (self.now - self.before) / 1000
+
+    def mark_after(self) -> WindowStart | None:
+        """The window with this time in it; None where the member may have been idle."""
+        moved = self.columns.lags.moved[self.rows]
+        # For so long no window goes on without progress: the member sleeps or hangs.
+        if self.now - int(moved.max(initial=0)) > LONGEST_S * 1000:
+            return None
+        counts = ~self.excluded[self.rows]
+        served = counts & (moved > self.mark.time)
+        busy_s = self._busy_s(np.flatnonzero(served).tolist())
+        mark = self.mark
+        if busy_s > 0:
+            if mark.unproven_since and self._waited_in(np.flatnonzero(served).tolist(), mark.unproven_since):
+                busy_s, mark = busy_s + mark.unproven_s, replace(mark, unproven_since=0, unproven_s=0.0)
+            return replace(mark, busy_s=round(mark.busy_s + busy_s, 3))
+        # A partition that has not been served since the window began may be paused or stuck, so it does not show that its member is busy;
+        # or the member is at its block, which shows once it is done.
+        if any(
+            self._end_at(place, self.before) > self._committed(place)
+            for place in np.flatnonzero(counts & ~served).tolist()
+        ):
+            since, unproven_s = mark.unproven_since or self.before, mark.unproven_s + self.length_s
+            return replace(mark, unproven_since=since, unproven_s=round(unproven_s, 3))
+        return None
+
+    def _busy_s(self, places: list[int]) -> float:
+        """For how long these partitions show that the member was certainly busy, s; 0 if that is not certain."""
+        best = 0.0
+        for place in places:
+            # The certificate: the log end at the first commit lies beyond what is committed at the second: a record waited throughout.
+            if self._end_at(place, self.before) > self._committed(place):
+                return self.length_s
+            row = self.rows[place]
+            waited_ms = self.now - int(self.columns.waiting_since[row])
+            # Interval-censored: a record waited for at least half of the time (500 of its 1,000 ms a second), so the busy time lies
+            # between that and the whole; the mean of both is taken. With rare commits few windows would count otherwise.
+            rare = self.columns.gap[self.columns.owner[row]] >= RARE_GAP_S
+            if rare and waited_ms < self.now and waited_ms >= self.length_s * 500:
+                best = max(best, (self.length_s + waited_ms / 1000) / 2)
+        return best
+
+    def _waited_in(self, places: list[int], since: int) -> bool:
+        """Whether one of these partitions had a record at that time (ms) that was not committed when the window began."""
+        return any(self._end_at(place, since) > self.mark.committed[self.keys[place]] for place in places)
+
+    def _committed(self, place: int) -> int:
+        return int(self.columns.lags.committed[self.rows[place]])
+
+    def _end_at(self, place: int, time: int) -> int:
+        """The log end of a partition at a time (ms), at least; UNKNOWN, which lies below all offsets."""
+        row = self.rows[place]
+        history = self.ends[self.columns.lags.topics[self.columns.lags.topic[row]]]
+        end, _ = history.bracket(self.columns.lags.partition[row : row + 1], np.array([time]))
+        return int(end[0])
 
 
 def _records(columns: ObservedColumns, rows: Longs, keys: list[str], mark: WindowStart) -> dict[str, int]:

@@ -92,11 +92,14 @@ class Window:
 @dataclass(frozen=True, slots=True)
 class WindowStart:
     """Where a capacity window began: time (ms) and committed offset of each partition, by ``<topic>/<partition>``; ``busy_s``: for
-    how long the member has been certainly busy since."""
+    how long the member has been certainly busy since; ``unproven_s``: for how long, from ``unproven_since`` (ms) on, records waited only in
+    partitions that had not been served since the window began."""
 
     time: int
     committed: Mapping[str, int]
     busy_s: float = 0.0
+    unproven_since: int = 0
+    unproven_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from kagent.detect.busy_windows import advance
 from kagent.detect.observed_columns import columns_of
@@ -84,3 +85,42 @@ def test_a_window_in_which_retention_deleted_what_was_unread_tells_no_speed() ->
 
     assert only(before).windows
     assert only(leapt).windows == only(before).windows
+
+
+def test_a_partition_that_stands_shows_nobody_busy() -> None:
+    """It waits while its member keeps up with the other one: at no commit was that one served, and it does not tell what the member can do."""
+    made = Timeline(
+        [40.0] * 4, HELD, dict.fromkeys(HELD, 220.0), commit_s=60, stands=frozenset({0}), stands_from=305
+    )
+    after = followed(made, 600)
+
+    assert any(m.mark for m in after.members.values())
+    assert not any(m.windows for m in after.members.values())
+
+
+def test_a_member_that_hangs_and_goes_on_committing_has_no_speed_of_nothing() -> None:
+
+    def works(second: int) -> float:
+        return 220.0 if second < 590 else 0.0
+
+    made = Timeline([150.0, 150, 50, 50], HELD, {"m0": works, "m1": 220.0}, commit_s=60)
+    after = followed(made, 1200)
+    hangs = next(m for name, m in after.members.items() if name.startswith("m0"))
+
+    assert hangs.windows
+    assert all(w.records for w in hangs.windows)
+
+
+def test_the_time_of_a_long_block_counts_though_commits_repeat_meanwhile() -> None:
+    """Records of a block are committed in its end, and every five seconds what was committed before."""
+
+    def works(second: int) -> float:
+        return 220.0 * 8 if second % 40 >= 35 else 0.0
+
+    made = Timeline([150.0, 150, 50, 50], HELD, {"m0": works, "m1": 220.0})
+    state = followed(made, 600)
+    m0 = next(m for name, m in state.members.items() if name.startswith("m0"))
+
+    assert sum(sum(w.records.values()) for w in m0.windows) / sum(
+        w.seconds for w in m0.windows
+    ) == pytest.approx(220, rel=0.15)

@@ -84,7 +84,7 @@ def test_a_client_that_commits_once_a_block_is_measured_however_its_blocks_grow(
     found = judged(made, 500)
 
     speeds = speeds_of(found[-1])
-    assert len(speeds) >= 3
+    assert len(speeds) >= 2
     assert speeds == pytest.approx([40.0] * len(speeds), rel=0.05)
 
 

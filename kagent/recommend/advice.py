@@ -91,11 +91,7 @@ def gain_of(advice: Advice, option: Alternative | None = None) -> dict[str, floa
     if made is None or not made.seconds:
         return {}
     assigned = option.assigned if option else made.plan.assigned
-    promise = made.promise
-    if option:
-        # As with the plan, nothing is promised that cautious numbers do not allow.
-        safe = bool(np.isfinite(option.greatest))
-        promise = promised(advice.model, assigned, made.rows) if safe else None
+    promise = promised(advice.model, assigned, made.rows) if option else made.promise
     return {
         "now": _seconds(made.drain[0]),
         "likely": _seconds(expected_s(advice.model, assigned, made.rows)),

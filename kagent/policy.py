@@ -136,6 +136,16 @@ class Policy:
             raise SettingsError(f"The policy is wrong: {problem}.")
 
 
+def shortened(seconds: float, hold: float) -> float:
+    """A time that is no share of ``hold``, with this ``hold``: a shorter one than the default shortens it by the same share."""
+    return seconds * min(1.0, hold / _default_hold())
+
+
+@cache
+def _default_hold() -> float:
+    return Policy().hold
+
+
 def _problem(p: Policy) -> str | None:
     try:
         PolicySettings.model_validate({f.name: getattr(p, f.name) for f in fields(p)})

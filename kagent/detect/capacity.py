@@ -17,11 +17,10 @@ import numpy as np
 from kagent.detect.inflow import Interval
 from kagent.detect.state import Window
 from kagent.lag.measure import Floats
+from kagent.policy import shortened
 
-SHORTEST, LONGEST, GAPS = 0.1, 0.3, 3
-SHORTEST_S, LONGEST_S = 30.0, 90.0
-"""A window lasts three commit gaps, within these times, and these shares of a shorter ``hold``: a shorter one measures the size of
-polls."""
+SHORTEST_S, LONGEST_S, GAPS = 30.0, 90.0, 3
+"""A window lasts three commit gaps, within these times: a shorter one measures the size of polls."""
 RARE_GAP_S = LONGEST_S / 2
 """Above this gap even the longest window is one commit or two; a half-covered one then counts with its mean busy length."""
 MOST, FEWEST, RECENT_MS, OLDEST_MS = 12, 3, 600_000, 7_200_000
@@ -54,7 +53,7 @@ class Capacity:
 
 def window_length_s(gap_s: float, hold_s: float) -> float:
     """How long a window lasts at least, by the member's median gap between commits and the policy's ``hold``."""
-    return max(min(SHORTEST_S, SHORTEST * hold_s), min(GAPS * gap_s, LONGEST_S, LONGEST * hold_s))
+    return max(shortened(SHORTEST_S, hold_s), min(GAPS * gap_s, shortened(LONGEST_S, hold_s)))
 
 
 def kept(windows: Sequence[Window], now: int) -> tuple[Window, ...]:

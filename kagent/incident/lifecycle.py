@@ -23,7 +23,7 @@ from kagent.detect.group_model import GroupModel
 from kagent.detect.state import Incident, JudgeState, OtherAction
 from kagent.incident.followed import followed, unfollowed
 from kagent.lag.observation import Observation
-from kagent.policy import Policy
+from kagent.policy import Policy, shortened
 from kagent.recommend.render import Diagnosis, compose, diagnose
 
 CHANGED = 0.25
@@ -257,8 +257,7 @@ def _calm(model: GroupModel, incident: Incident, messages: list[Recommendation])
     since = incident.calm_since or model.now
     incident = replace(incident, calm_since=since)
     # A reassignment ends all spells, so for a while no late member can be found: that is no proof that the cause is gone.
-    # Two minutes, or less where the policy's `hold` is short: 0.4 of the default 300 s is the same 120 s.
-    calm = model.now - since >= min(OTHER_S, 0.4 * max(model.policy.hold, 25.0)) * 1000
+    calm = model.now - since >= shortened(OTHER_S, max(model.policy.hold, 25.0)) * 1000
     if not calm or _settling(model, incident) or _waits_for_drain(model, incident):
         return _kept(model, incident, messages)
     message = _resolved(model, incident)

@@ -66,6 +66,15 @@ def pooled_variance(seen: float, count: int) -> float:
     return (count * seen + PRIOR_WEIGHT * PRIOR_SD**2) / (count + PRIOR_WEIGHT)
 
 
+def waits_on_purpose(windows: Sequence[Window], now: int, rise_s: float) -> bool:
+    """Whether a member may do no more than arrives though it could: it is late, and neither later nor less late than some minutes ago. Then
+    its windows show what it can do at least."""
+    late = [w.late_s for w in recent(windows, now) if w.late_s is not None]
+    half = len(late) // 2
+    # Medians: a sample of the log end that is missing moves the lateness of one look.
+    return half >= FEWEST - 1 and abs(median(late[half:]) - median(late[:half])) < rise_s
+
+
 def recent(windows: Sequence[Window], now: int) -> Sequence[Window]:
     """The windows that count: those of the last ten minutes, or the newest three."""
     young = [w for w in windows if now - w.until <= RECENT_MS]

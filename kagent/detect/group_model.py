@@ -16,8 +16,8 @@ from kagent.contract.recommendation import GroupKind
 from kagent.detect import busy_windows, habits, pauses, standstill
 from kagent.detect import inflow as inflows
 from kagent.detect.backlog import backlog
-from kagent.detect.capacity import Capacity
-from kagent.detect.evidence import idle_s
+from kagent.detect.capacity import Capacity, kept, waits_on_purpose
+from kagent.detect.evidence import LatenessLimits, idle_s
 from kagent.detect.forecast import Placement, best_drain_s, drain_s
 from kagent.detect.inflow import Interval
 from kagent.detect.lateness import lateness_s, virtual_lateness_s
@@ -176,9 +176,20 @@ class GroupModel:
         rows = self.placement_rows
         # Per partition, not per member: a plan may part partitions that share a member today, and medians do not add up.
         flow = (self.columns.least_rates if optimist else self.columns.usual_rates)[rows]
-        room = self.capacity.rate.high if optimist else self.capacity.rate.mid
+        room = self._most if optimist else self.capacity.rate.mid
         work = self.columns.backlog[rows] * self.cost[rows]
         return best_drain_s(Placement(*self._units(rows, work, flow * self.cost[rows])), room, longest_s)
+
+    @property
+    def _most(self) -> Floats:
+        """What each member can do at most, work/s: who waits on purpose, perhaps as much as the fastest."""
+        high, rise_s = self.capacity.rate.high, LatenessLimits.of(self.policy).rise
+        members = range(len(self.names))
+        waits = [
+            waits_on_purpose(kept(self.member_state(at).windows, self.now), self.now, rise_s)
+            for at in members
+        ]
+        return np.where(waits, high.max(initial=0.0), high)
 
     def _units(
         self, rows: Longs, work: Floats, flow: Floats

@@ -64,15 +64,23 @@ class BusyMix:
             logs += np.clip(step, -1, 1)
             if abs(step).max() < EXACT:
                 break
-        found = np.exp(logs)
+        found = np.exp(logs) * self._bound(np.exp(logs))
         # Else the speeds that were stored before would change their unit with every refit.
         return dict(zip(self.topics, (found / found.mean()).tolist(), strict=True))
 
+    def _bound(self, cost: Floats) -> Floats:
+        """By how much to lower these costs of topics that no busy member read: so that whoever is on time has the time for them. Of the
+        others the windows tell, and who does more than they allow is the faster machine."""
+        unseen = ~self.rows.any(axis=0)
+        left, taken = 1 - self.bounds[:, ~unseen] @ cost[~unseen], self.bounds[:, unseen] @ cost[unseen]
+        told = (taken > left) & (left > 0)
+        reads = told[:, None] & (self.bounds > 0)
+        share = np.where(reads, (left / np.maximum(taken, 1e-12))[:, None], 1.0)
+        return np.where(unseen, share.min(axis=0, initial=1.0), 1.0)
+
     def _step(self, logs: Floats) -> Floats:
         """What a step of Gauss and Newton adds to the logarithms of the costs: a cost is never negative, and may be a hundred times another."""
-        parts, least = self.rows * np.exp(logs), self.bounds * np.exp(logs)
-        # Who is on time says nothing at costs at which it has time left.
-        parts = np.concatenate([parts, least[least.sum(axis=1) > 1]])
+        parts = self.rows * np.exp(logs)
         # Topics that are always read in the same mix have collinear counts: what is known beforehand decides between them.
         weight = self._noise / COST_SD**2
         left = parts.T @ parts + weight * np.eye(len(logs))
@@ -108,5 +116,5 @@ class BusyMix:
         every = {(t, share): self.at_share(t, share, done) for share in shares for t in sorted(done)}
         left = {key: self._unexplained(cost) for key, cost in every.items()}
         # Twice the difference of the log-likelihoods is the square of a standard normal number (Wilks' theorem).
-        most = self._unexplained(self.costs) + Z**2 * self._noise
+        most = min(self._unexplained(self.costs), *left.values()) + Z**2 * self._noise
         return {key: every[key] for key in sorted(left, key=left.__getitem__) if left[key] <= most}

@@ -18,7 +18,7 @@ from kagent.detect.evidence import PAUSE_SHARE, SPELL, LatenessLimits
 from kagent.detect.group_model import GroupModel
 from kagent.detect.habits import learned
 from kagent.detect.inflow import MINUTE_MS
-from kagent.detect.state import Backlog, Fall, JudgeState, MemberState, Spell
+from kagent.detect.state import Backlog, Fall, JudgeState, MemberState, Spell, Window
 
 STEP = 0.5
 """A commit adds at most this share of the least evidence (30 s), or the time that its records took: a long gap is a pause unless work
@@ -98,7 +98,7 @@ def _after_look(
 ) -> MemberState:
     """The member with its spell, backlog clock and ramp advanced by its newest commit."""
     look = _look(model, at, known, earlier, limits)
-    known = replace(known, spell=measured(known.spell, look))
+    known = replace(known, spell=measured(known.spell, look), windows=_with_lateness(known.windows, look))
     spell = next_spell(known, look, limits)
     longest = max(known.longest_spell_s, known.spell.grown_s - known.spell.carried_s if known.spell else 0.0)
     on_time = known.time if look.lateness < limits.on_time else known.on_time_at
@@ -108,6 +108,13 @@ def _after_look(
     )
     backlog = next_backlog(known, look, limits)
     return replace(known, spell=spell, backlog=backlog, lateness=history(known, look, limits))
+
+
+def _with_lateness(windows: tuple[Window, ...], look: Look) -> tuple[Window, ...]:
+    """The windows; the newest with how late the member was in the end, where this look ended it."""
+    if not windows or windows[-1].until != look.time:
+        return windows
+    return (*windows[:-1], replace(windows[-1], late_s=round(look.trend, 1)))
 
 
 def measured(spell: Spell | None, look: Look) -> Spell | None:

@@ -82,11 +82,13 @@ class Incident:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What a member did while it was certainly busy: until when (ms), for how many seconds, records by topic."""
+    """What a member did while it was certainly busy: until when (ms), for how many seconds, records by topic; ``late_s``: how late it
+    was in the end, None where an older version wrote it."""
 
     until: int
     seconds: float
     records: Mapping[str, int]
+    late_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

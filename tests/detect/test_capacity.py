@@ -81,3 +81,20 @@ def test_who_was_never_busy_is_taken_for_a_usual_one_and_can_do_what_it_keeps_up
 @pytest.mark.parametrize(("gap", "length"), [(1, 30), (5, 30), (20, 60), (300, 90)])
 def test_a_window_lasts_three_gaps_within_half_a_minute_and_one_and_a_half(gap: float, length: float) -> None:
     assert capacity.window_length_s(gap, 300) == pytest.approx(length)
+
+
+@pytest.mark.parametrize(
+    ("late", "waits"),
+    [
+        ([124, 119, 124, 125, 110, 124], True),
+        ([124, 124, 125, 150, 170, 190], False),
+        ([190, 170, 150, 130, 110, 90], False),
+        ([124, 124], False),
+        ([None] * 6, False),
+    ],
+    ids=["on purpose", "falls behind", "catches up", "too few", "of an older version"],
+)
+def test_who_stays_as_late_as_it_is_may_wait_on_purpose(late: list[float | None], waits: bool) -> None:
+    known = [Window(NOW - 30_000 * at, 30.0, {"t": 100}, v) for at, v in enumerate(reversed(late))][::-1]
+
+    assert capacity.waits_on_purpose(known, NOW, 5.0) is waits

@@ -97,3 +97,22 @@ def test_three_slow_polls_are_not_enough_to_be_certain(group: Make) -> None:
 
     assert leading(found) == "balanced"
     assert found[0].missing == "unsure"
+
+
+def test_peers_that_wait_on_purpose_may_be_as_fast_as_the_member_that_falls_behind(group: Make) -> None:
+    """All are read two minutes late; one gets more than it can do, and the others do what arrives, however fast they are."""
+    late = {"end": 10_000_000, "rate": 50, "lag": 6_000}
+    hot = {**late, "rate": 300, "lag": 60_000}
+    made = group({"t": [hot, hot, *6 * [late]]}, FOUR)
+    speeds = {"m0": 500, "m1": 100, "m2": 100, "m3": 100}
+
+    def told(peers_late: Callable[[int], float | None]) -> str:
+        work = made.at_work(speeds, ["m0"], "under_provisioned")
+        for name, known in list(work.items())[1:]:
+            windows = tuple(replace(w, late_s=peers_late(at)) for at, w in enumerate(known.windows))
+            work[name] = replace(known, windows=windows)
+        return leading(made.looked(members=work)[1])
+
+    assert told(lambda _: None) == "under_provisioned"
+    assert told(lambda at: 100.0 + 5 * at) == "under_provisioned"
+    assert told(lambda _: 120.0) != "under_provisioned"

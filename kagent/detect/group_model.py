@@ -23,6 +23,7 @@ from kagent.detect.inflow import Interval
 from kagent.detect.lateness import lateness_s, virtual_lateness_s
 from kagent.detect.load import load_of, mix_of, owner_of_counted, per_partition
 from kagent.detect.observed_columns import ObservedColumns, columns_of
+from kagent.detect.peers import inflow_by_topic
 from kagent.detect.record_costs import BusyMix
 from kagent.detect.start_position import located
 from kagent.detect.state import JudgeState, MemberState
@@ -105,6 +106,18 @@ class GroupModel:
     def counted(self) -> Flags:
         """Partitions that count as some member's work."""
         return np.asarray(self.relevant & ~self.excluded & (self.owner >= 0))
+
+    @cached_property
+    def inflow_by_topic(self) -> Floats:
+        """Records/s that arrive: [span, member, topic], see ``kagent.detect.peers``."""
+        return inflow_by_topic(self.columns, self.counted, self.seen)
+
+    @cached_property
+    def topic_cost(self) -> Floats:
+        """The cost of a record by topic."""
+        out = np.ones(len(self.lags.topics))
+        out[self.lags.topic] = self.cost
+        return out
 
     @cached_property
     def lateness_at_commit(self) -> Floats:

@@ -16,6 +16,7 @@ from kagent.detect.evidence import PAUSE_SHARE, LatenessLimits
 from kagent.detect.forecast import longest_s
 from kagent.detect.group_model import GroupModel
 from kagent.detect.inflow import MINUTE_MS, MINUTES
+from kagent.detect.peers import SPANS_MS
 from kagent.lag.measure import Floats, Longs
 
 AS_MUCH = 1.15
@@ -99,23 +100,36 @@ class LateMember:
     def usual_inflow(self) -> float:
         """What its partitions get now in work/s, the median of five minutes: the measure in which peers are compared. What it
         was given before, with more partitions or in a burst, is no part of it."""
-        return self.usual_inflow_of(self.at)
+        return float(self._gets @ self.model.topic_cost)
 
-    def usual_inflow_of(self, member: int) -> float:
-        """What the partitions of a member get in work/s, the median of five minutes."""
+    @property
+    def _gets(self) -> Floats:
+        """Records/s by topic that arrive for it, the median of five minutes."""
+        return np.asarray(self.model.inflow_by_topic[0, self.at])
+
+    @property
+    def done_by_peers(self) -> Floats:
+        """What each of ``keeping_up`` certainly did of what arrived for it, in work/s."""
+        return np.asarray((self._peers_got @ self.model.topic_cost).max(axis=0)) * self._paces
+
+    @property
+    def proven_by_peers(self) -> Floats:
+        """How much work/s of this member's mix of topics each of ``keeping_up`` proves to be possible on one machine."""
+        return np.asarray(self._proven_by(self._peers_got).max(axis=0)) * self._paces
+
+    @cached_property
+    def _peers_got(self) -> Floats:
+        """Records/s that arrived for ``keeping_up``, [span, peer, topic]: back to five minutes before the member fell behind, and no further
+        than the assignment."""
         model = self.model
-        held = model.counted & (model.owner == member)
-        return float((model.columns.median_rates * model.cost)[held].sum())
+        since = max(model.member_state(self.at).on_time_at - MINUTES * MINUTE_MS, model.state.assigned_at)
+        known = model.now - SPANS_MS >= since
+        known[0] = True
+        return model.inflow_by_topic[known][:, self.keeping_up]
 
-    def done_by(self, peer: int) -> float:
-        """What a peer certainly did of what arrived for it, in work/s: its lateness rises by what it left undone."""
-        cost = {
-            t: float(self.model.cost[self.model.lags.topic == at][0])
-            for at, t in enumerate(self.model.lags.topics)
-        }
-        return max(sum(cost[t] * rate for t, rate in got.items()) for got in self._got(peer)) * self._pace_of(
-            peer
-        )
+    @cached_property
+    def _paces(self) -> Floats:
+        return np.array([self._pace_of(peer) for peer in self.keeping_up])
 
     def _pace_of(self, peer: int) -> float:
         """Share of what arrived that a peer has certainly done: its lateness rises by what it left undone."""
@@ -141,28 +155,6 @@ class LateMember:
         windows = capacity.kept(self.model.member_state(self.at).windows, self.model.now)
         return capacity.done_per_s(windows, self.model.now)
 
-    def proven_by(self, peer: int) -> float:
-        """How much work/s of this member's mix of topics a peer that keeps up proves to be possible on one machine."""
-        return max(map(self._proven_by, self._got(peer))) * self._pace_of(peer)
-
-    def _got(self, peer: int) -> list[dict[str, float]]:
-        """Records/s by topic that arrived for a peer: the median of five minutes, and the means of each longer time up to ten minutes, back to
-        five before the member fell behind. It is on time now, so it has done all of it, and by chance the last five may have brought little."""
-        model = self.model
-        rows = model.rows_of(peer)
-        began = self.model.member_state(self.at).on_time_at - MINUTES * MINUTE_MS
-        since = max(began, model.now - RECENT_MS, model.state.assigned_at, model.known_since(rows))
-        lengths = np.arange(MINUTES + 1, (model.now - since) // MINUTE_MS + 1) * MINUTE_MS
-        arrived = {
-            t: self._arrived_of(rows, t, model.now - np.array([*lengths[::-1], 0.0]))
-            for t in model.topics_of(rows)
-        }
-        means = [
-            {t: (a[-1] - a[-2 - at]) * 1000 / length for t, a in arrived.items()}
-            for at, length in enumerate(lengths)
-        ]
-        return [self._gets(peer), *means]
-
     @cached_property
     def proven_before(self) -> float:
         """How much work/s of its mix of topics it proved itself, before it fell behind with the partitions that it holds now; 0 where that is
@@ -171,48 +163,39 @@ class LateMember:
         if since < max(model.state.assigned_at, model.known_since(self.rows)):
             return 0.0
         times = np.array([since, since + RECENT_MS], np.float64)
-        came = {
-            t: float(np.diff(self._arrived_of(self.rows, t, times))[0]) * 1000 / RECENT_MS
-            for t in model.topics_of(self.rows)
-        }
+        came = np.zeros(len(model.lags.topics))
+        for topic in model.topics_of(self.rows):
+            arrived = self._arrived_of(topic, times)
+            came[model.lags.topics.index(topic)] = (arrived[1] - arrived[0]) * 1000 / RECENT_MS
         # It was on time in the end: no more was left than arrives within that.
-        return self._proven_by(came) * (1 - LatenessLimits.of(model.policy).on_time * 1000 / RECENT_MS)
+        left = LatenessLimits.of(model.policy).on_time * 1000 / RECENT_MS
+        return float(self._proven_by(came)) * (1 - left)
 
-    def _proven_by(self, theirs: Mapping[str, float]) -> float:
-        """Work/s of this member's mix of topics that a machine can do which keeps up with these records/s by topic, whatever records
-        cost: the least ratio of these to what this one does, over the topics in which it falls behind most. Of the others these must be
-        as much, or there was more time for those."""
-        mine = self._gets(self.at)
-        share = sum(self.done.values()) / max(sum(mine.values()), 1e-9)
-        behind = {t for t, done in self.done.items() if done <= AS_MUCH * share * mine.get(t, 0.0)}
+    def _proven_by(self, theirs: Floats) -> Floats:
+        """Work/s of this member's mix of topics that a machine can do which keeps up with these records/s by topic ([…, topic]), whatever
+        records cost: the least ratio of these to what this one does, over the topics in which it falls behind most. Of the others these
+        must be as much, or there was more time for those."""
+        done = np.array([self.done.get(t, 0.0) for t in self.model.lags.topics])
+        share = done.sum() / max(float(self._gets.sum()), 1e-9)
+        behind = (done > 0) & (done <= AS_MUCH * share * self._gets)
+        others = (done > 0) & ~behind
         # Who gets less of the other topics has more time for these, so it proves nothing.
-        if any(theirs.get(t, 0.0) * AS_MUCH < done for t, done in self.done.items() if t not in behind):
-            return 0.0
-        return min((theirs.get(t, 0.0) / self.done[t] for t in behind), default=0.0) * self.speed[1]
+        as_much = (theirs[..., others] * AS_MUCH >= done[others]).all(axis=-1)
+        ratio = (theirs[..., behind] / done[behind]).min(axis=-1, initial=np.inf)
+        return np.where(as_much & behind.any(), ratio, 0.0) * self.speed[1]
 
     def arrived(self, times: Floats) -> Floats:
         """Work that had arrived at its partitions at these times (ms)."""
-        total = np.zeros(len(times))
+        total, topics = np.zeros(len(times)), self.model.lags.topics
         for topic in self.model.topics_of(self.rows):
-            cost = float(self.model.cost[self._of_topic(self.rows, topic)[0]])
-            total += cost * self._arrived_of(self.rows, topic, times)
+            total += float(self.model.topic_cost[topics.index(topic)]) * self._arrived_of(topic, times)
         return total
 
-    def _arrived_of(self, rows: Longs, topic: str, times: Floats) -> Floats:
-        """Records that had arrived at those of these partitions that are of the topic, at these times (ms)."""
-        numbers = self.model.lags.partition[self._of_topic(rows, topic)]
-        return np.asarray(self.model.seen.ends[topic].interpolated(numbers, times).sum(axis=1))
-
-    def _of_topic(self, rows: Longs, topic: str) -> Longs:
+    def _arrived_of(self, topic: str, times: Floats) -> Floats:
+        """Records that had arrived at its partitions of a topic at these times (ms)."""
         lags = self.model.lags
-        return np.asarray(rows[lags.topic[rows] == lags.topics.index(topic)], np.int64)
-
-    def _gets(self, member: int) -> dict[str, float]:
-        """Records/s by topic that arrive for a member, the median of five minutes."""
-        model, held = self.model, self.model.counted & (self.model.owner == member)
-        flow = model.columns.median_rates
-        topics = np.unique(model.lags.topic[held]).tolist()
-        return {model.lags.topics[t]: float(flow[held & (model.lags.topic == t)].sum()) for t in topics}
+        mine = lags.partition[self.rows[lags.topic[self.rows] == lags.topics.index(topic)]]
+        return np.asarray(self.model.seen.ends[topic].interpolated(mine, times).sum(axis=1))
 
     @cached_property
     def at_other_costs(self) -> Mapping[tuple[str, float], LateMember]:

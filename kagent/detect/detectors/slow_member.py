@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from kagent.contract.recommendation import Verdict
 from kagent.detect.capacity import RESOLVED
 from kagent.detect.finding import Asks, Finding, Urgency
@@ -38,20 +40,21 @@ def holds(member: LateMember) -> dict[str, Any] | None:
     """The evidence that the member is slow, or None."""
     if not member.measured or member.usual_inflow <= 0:
         return None
-    peers, (_, speed, most) = member.keeping_up, member.speed
-    proofs = [done for done in map(member.proven_by, peers) if RESOLVED * speed < done and most < done]
+    (_, speed, most), peers = member.speed, len(member.keeping_up)
+    proven = member.proven_by_peers if peers else np.zeros(0)
+    proofs = proven[(RESOLVED * speed < proven) & (most < proven)]
     # Before what reads log ends: most late members have no such peer.
-    if not proofs:
+    if not len(proofs):
         return None
     # One of many may be a fast machine. Peers that get less than the member does prove nothing either way.
-    usual = sum(most < done for done in (*map(member.done_by, peers), member.proven_before))
-    if usual < min(FEWEST, len(peers) / 2):
+    usual = int((most < member.done_by_peers).sum()) + (most < member.proven_before)
+    if usual < min(FEWEST, peers / 2):
         return None
     return {
-        "speed": round(speed / max(proofs), 3),
+        "speed": round(speed / float(proofs.max()), 3),
         "does_per_s": round(speed, 2),
         "gets_per_s": round(member.usual_inflow, 2),
-        "peers_do_per_s": round(max(proofs), 2),
+        "peers_do_per_s": round(float(proofs.max()), 2),
         "peers": len(proofs),
     }
 

@@ -93,27 +93,27 @@ def test_a_share_at_which_a_punctual_member_had_no_time_for_what_it_does_is_refu
     bound = BusyMix.of(windows, [{"cheap": 1000.0}]).allowed_shares(_done(12))
 
     # 500 of these records take two fifths of the member's time, so the others three fifths at least.
-    assert ("cheap", 0.75) in free
-    assert {share for topic, share in bound if topic == "cheap"} == {0.25, 0.5}
+    assert ("cheap", 0.7) in free
+    assert max(share for topic, share in bound if topic == "cheap") == 0.5
 
 
 def test_a_mix_that_never_changes_allows_a_topic_any_share_of_the_time() -> None:
     mix = BusyMix.of([_rare(12)])
 
-    assert {("dear", share) for share in (0.25, 0.5, 0.75, 1.0)} < set(mix.allowed_shares(_done(12)))
+    assert {("dear", share) for share in (0.1, 0.5, 0.9, 1.0)} < set(mix.allowed_shares(_done(12)))
 
 
 def test_windows_of_several_mixes_allow_the_share_that_is_true_alone() -> None:
-    mix = BusyMix.of([_rare(18), _rare(15), _rare(12)])
+    mix = BusyMix.of([_rare(18), _rare(16), _rare(12)])
 
-    assert set(mix.allowed_shares(_done(15))) == {("dear", 0.75), ("cheap", 0.25)}
+    assert set(mix.allowed_shares(_done(16))) == {("dear", 0.8), ("cheap", 0.2)}
 
 
 def test_the_share_that_explains_most_comes_first() -> None:
-    mix = BusyMix.of([_rare(15)[:3], _rare(12)[:1]])
-    shares = [share for topic, share in mix.allowed_shares(_done(15)) if topic == "dear"]
+    mix = BusyMix.of([_rare(16)[:3], _rare(12)[:1]])
+    shares = [share for topic, share in mix.allowed_shares(_done(16)) if topic == "dear"]
 
-    assert shares[:1] == [0.75]
+    assert shares[:1] == [0.8]
     assert len(shares) > 1
 
 

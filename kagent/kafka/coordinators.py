@@ -208,7 +208,7 @@ class Coordinators(ABC):
         where, why = self.cluster.bootstrap, _in_words(error)
         # An address of the settings may answer while a broker is elsewhere by the name that it gives itself.
         if isinstance(error, KafkaConnectionError):
-            return f"No broker of the cluster at {where} answered when {doing}: {why}; {REACH_IT}."
+            return f"A broker of the cluster at {where} did not answer when {doing}: {why}; {REACH_IT}."
         return f"The cluster at {where} answered with an error when {doing}: {why}."
 
 

@@ -84,7 +84,7 @@ def test_of_no_answer_is_said_which_broker_gave_none_and_what_to_do(
 
     assert (
         str(said.value)
-        == f"No broker of the cluster at here:9092 answered when asked for its groups: {why}; {REACH_IT}."
+        == f"A broker of the cluster at here:9092 did not answer when asked for its groups: {why}; {REACH_IT}."
     )
 
 

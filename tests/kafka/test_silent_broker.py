@@ -180,7 +180,7 @@ def test_topics_cannot_be_made_while_the_controller_is_frozen_and_the_broker_is_
     monkeypatch.setenv("KAGENT_TOPICS__PREFIX", "made-")
     result = run(half, "topics")
 
-    assert str(result.exception).endswith(f", which waits for the controller: no answer from {half.frozen}.")
+    assert f", which waits for the controller: no answer from {half.frozen}; " in str(result.exception)
     assert "no answer from broker 2 at" in str(result.exception)
 
 

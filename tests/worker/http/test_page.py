@@ -273,6 +273,8 @@ async def test_what_is_copied_is_exact_whatever_the_clients_call_themselves(serv
     await page.goto(str(server.make_url("/ui/group").with_query(cluster="main", group=hostile)))
     await expect(page.get_by_role("button", name="Copy the command")).to_have_count(1)
     assert await copied(page) == [
+        f"{SETTING}RoundRobinAssignor,org.apache.kafka.clients.consumer.RangeAssignor",
+        f"{SETTING}RoundRobinAssignor",
         "Run 8 members instead of 4.",
         "kagent assignor --consumer",
         f"kagent explain '{hostile}'",

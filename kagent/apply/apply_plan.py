@@ -145,9 +145,8 @@ class Applier:
         reader.start()
         try:
             if not read.wait(READ_WITHIN_S):
-                Admin(
-                    self.home
-                ).cluster_id()  # tells a broker that is away, in a sentence, from a topic that cannot be read
+                # Tells a broker that is away, in a sentence, from a topic that cannot be read.
+                Admin(self.home).cluster_id()
                 raise KafkaError(
                     f"kagent's topics on {self.home.bootstrap} cannot be read: run `kagent topics`, check the rights."
                 )

@@ -107,19 +107,16 @@ class _Leg:
         if self.now - int(moved.max(initial=0)) > LONGEST_S * 1000:
             return None
         counts = ~self.excluded[self.rows]
-        served = counts & (moved > self.mark.time)
-        busy_s = self._busy_s(np.flatnonzero(served).tolist())
-        mark = self.mark
+        served = np.flatnonzero(counts & (moved > self.mark.time)).tolist()
+        unserved = np.flatnonzero(counts & (moved <= self.mark.time)).tolist()
+        busy_s, mark = self._busy_s(served), self.mark
         if busy_s > 0:
-            if mark.unproven_since and self._waited_in(np.flatnonzero(served).tolist(), mark.unproven_since):
+            if mark.unproven_since and self._waited_in(served, mark.unproven_since):
                 busy_s, mark = busy_s + mark.unproven_s, replace(mark, unproven_since=0, unproven_s=0.0)
             return replace(mark, busy_s=round(mark.busy_s + busy_s, 3))
         # A partition that has not been served since the window began may be paused or stuck, so it does not show that its member is busy;
         # or the member is at its block, which shows once it is done.
-        if any(
-            self._end_at(place, self.before) > self._committed(place)
-            for place in np.flatnonzero(counts & ~served).tolist()
-        ):
+        if any(map(self._waited_throughout, unserved)):
             since, unproven_s = mark.unproven_since or self.before, mark.unproven_s + self.length_s
             return replace(mark, unproven_since=since, unproven_s=round(unproven_s, 3))
         return None
@@ -128,8 +125,7 @@ class _Leg:
         """For how long these partitions show that the member was certainly busy, s; 0 if that is not certain."""
         best = 0.0
         for place in places:
-            # The certificate: the log end at the first commit lies beyond what is committed at the second: a record waited throughout.
-            if self._end_at(place, self.before) > self._committed(place):
+            if self._waited_throughout(place):
                 return self.length_s
             row = self.rows[place]
             waited_ms = self.now - int(self.columns.waiting_since[row])
@@ -144,8 +140,9 @@ class _Leg:
         """Whether one of these partitions had a record at that time (ms) that was not committed when the window began."""
         return any(self._end_at(place, since) > self.mark.committed[self.keys[place]] for place in places)
 
-    def _committed(self, place: int) -> int:
-        return int(self.columns.lags.committed[self.rows[place]])
+    def _waited_throughout(self, place: int) -> bool:
+        """The certificate: the log end at the first commit lies beyond what is committed at the second, so a record waited all the time."""
+        return self._end_at(place, self.before) > int(self.columns.lags.committed[self.rows[place]])
 
     def _end_at(self, place: int, time: int) -> int:
         """The log end of a partition at a time (ms), at least; UNKNOWN, which lies below all offsets."""

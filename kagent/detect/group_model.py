@@ -26,7 +26,7 @@ from kagent.detect.observed_columns import ObservedColumns, columns_of
 from kagent.detect.peers import inflow_by_topic
 from kagent.detect.record_costs import BusyMix
 from kagent.detect.start_position import located
-from kagent.detect.state import JudgeState, MemberState
+from kagent.detect.state import JudgeState, MemberState, Window
 from kagent.detect.without_members import has_no_reader
 from kagent.lag.measure import Flags, Floats, Lags, Longs, ages
 from kagent.lag.membership import Roster
@@ -97,6 +97,10 @@ class GroupModel:
     def member_state(self, at: int) -> MemberState:
         """What is remembered of a member."""
         return self.state.members.get(self.names[at], MemberState())
+
+    def windows_of(self, at: int) -> tuple[Window, ...]:
+        """The busy windows of a member that are young enough."""
+        return kept(self.member_state(at).windows, self.now)
 
     def has_work(self, member: int) -> bool:
         """Whether more waits for the member than a few seconds of its inflow."""
@@ -197,11 +201,7 @@ class GroupModel:
     def _most(self) -> Floats:
         """What each member can do at most, work/s: who waits on purpose, perhaps as much as the fastest."""
         high, rise_s = self.capacity.rate.high, LatenessLimits.of(self.policy).rise
-        members = range(len(self.names))
-        waits = [
-            waits_on_purpose(kept(self.member_state(at).windows, self.now), self.now, rise_s)
-            for at in members
-        ]
+        waits = [waits_on_purpose(self.windows_of(at), self.now, rise_s) for at in range(len(self.names))]
         return np.where(waits, high.max(initial=0.0), high)
 
     def _units(
@@ -311,8 +311,7 @@ def observe(seen: Observation, state: JudgeState, policy: Policy) -> GroupModel:
     state = habits.with_ended_pauses(state, clocks, _as_of(seen), last_move)
     state = pauses.learned(state, dict(zip(columns.units.names, columns.committed_at.tolist(), strict=True)))
     state = busy_windows.advance(columns, state, excluded, seen.ends, policy)
-    behind = busy_windows.tracked(columns, state, excluded, idle_s(policy))
-    mix = mix_of(columns, state, behind, excluded, seen.now)
+    mix = mix_of(columns, state, excluded, seen.now, policy)
     each = per_partition(columns, mix.costs)
     owner = owner_of_counted(columns, excluded)
     work, flow, capacity = load_of(columns, owner, mix.costs, state, seen)

@@ -152,8 +152,7 @@ class LateMember:
     @cached_property
     def done(self) -> Mapping[str, float]:
         """Records/s by topic that it did while it was certainly busy."""
-        windows = capacity.kept(self.model.member_state(self.at).windows, self.model.now)
-        return capacity.done_per_s(windows, self.model.now)
+        return capacity.done_per_s(self.model.windows_of(self.at), self.model.now)
 
     @cached_property
     def proven_before(self) -> float:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
 
 from kagent.detect import capacity as capacities
 from kagent.detect import inflow as inflows
+from kagent.detect.busy_windows import tracked
 from kagent.detect.capacity import Capacity, kept
+from kagent.detect.evidence import idle_s
 from kagent.detect.inflow import Interval
 from kagent.detect.observed_columns import ObservedColumns
+from kagent.detect.peers import by_member_and_topic
 from kagent.detect.record_costs import BusyMix
 from kagent.detect.state import JudgeState, Window
 from kagent.lag.measure import Flags, Floats
 from kagent.lag.membership import NOBODY
 from kagent.lag.observation import Observation
+from kagent.policy import Policy
 
 
 def per_partition(columns: ObservedColumns, cost: Mapping[str, float]) -> Floats:
@@ -37,21 +41,19 @@ def _windows(columns: ObservedColumns, state: JudgeState) -> list[tuple[Window, 
     return [m.windows if m else () for m in known]
 
 
-def mix_of(
-    columns: ObservedColumns, state: JudgeState, behind: Container[int], excluded: Flags, now: int
-) -> BusyMix:
-    """What the members did of each topic while they were busy, and what arrives at those that are not ``behind``; nothing for a group
+def mix_of(columns: ObservedColumns, state: JudgeState, excluded: Flags, now: int, policy: Policy) -> BusyMix:
+    """What the members did of each topic while they were busy, and what arrives at those that are not behind; nothing for a group
     of one topic, whose records are all alike, or of which nobody was ever busy."""
     windows = [kept(each, now) for each in _windows(columns, state)]
     if len(columns.lags.topics) < 2 or not any(windows):
         return BusyMix.of([])
-    shape = columns.members, len(columns.lags.topics)
-    comes, held = np.zeros(shape), columns.relevant & ~excluded & (columns.owner >= 0)
-    np.add.at(comes, (columns.owner[held], columns.lags.topic[held]), columns.median_rates[held])
+    behind = set(tracked(columns, state, excluded, idle_s(policy)))
+    rows = np.flatnonzero(owner_of_counted(columns, excluded) != NOBODY)
+    comes = by_member_and_topic(columns, rows, columns.median_rates)
     on_time = [
-        dict(zip(columns.lags.topics, comes[at].tolist(), strict=True))
-        for at in range(columns.members)
-        if at not in behind and comes[at].any()
+        dict(zip(columns.lags.topics, each, strict=True))
+        for at, each in enumerate(comes.tolist())
+        if at not in behind and any(each)
     ]
     return BusyMix.of(windows, on_time)
 

@@ -7,7 +7,7 @@ import numpy as np
 from kagent.detect.capacity import RECENT_MS
 from kagent.detect.inflow import MINUTE_MS, MINUTES, totals
 from kagent.detect.observed_columns import ObservedColumns
-from kagent.lag.measure import Flags, Floats
+from kagent.lag.measure import Flags, Floats, Longs
 from kagent.lag.observation import Observation
 
 SPANS_MS = np.array([0, *range((MINUTES + 1) * MINUTE_MS, RECENT_MS + 1, MINUTE_MS)])
@@ -26,6 +26,11 @@ def inflow_by_topic(columns: ObservedColumns, counted: Flags, seen: Observation)
         # Rising times: the longest span first.
         ends = seen.ends[lags.topics[code]].interpolated(lags.partition[here], seen.now - SPANS_MS[::-1])
         each[1:, here] = (ends[-1] - ends[:-1])[::-1] * 1000 / SPANS_MS[1:, None]
-    shape = columns.members, len(lags.topics)
-    codes = columns.owner[rows].astype(np.int64) * shape[1] + lags.topic[rows]
-    return np.stack([totals(codes, span, shape[0] * shape[1]).reshape(shape) for span in each[:, rows]])
+    return np.stack([by_member_and_topic(columns, rows, span) for span in each])
+
+
+def by_member_and_topic(columns: ObservedColumns, rows: Longs, rates: Floats) -> Floats:
+    """The sums of the partitions' rates at these places: [member, topic]."""
+    shape = columns.members, len(columns.lags.topics)
+    codes = columns.owner[rows].astype(np.int64) * shape[1] + columns.lags.topic[rows]
+    return totals(codes, rates[rows], shape[0] * shape[1]).reshape(shape)

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from kagent.contract.recommendation import Verdict
 from kagent.detect.capacity import RESOLVED
 from kagent.detect.finding import Asks, Finding, Urgency
@@ -40,15 +38,14 @@ def holds(member: LateMember) -> dict[str, Any] | None:
     """The evidence that the member is slow, or None."""
     if not member.measured or member.usual_inflow <= 0:
         return None
-    (_, speed, most), peers = member.speed, len(member.keeping_up)
-    proven = member.proven_by_peers if peers else np.zeros(0)
+    (_, speed, most), proven = member.speed, member.proven_by_peers
     proofs = proven[(RESOLVED * speed < proven) & (most < proven)]
-    # Before what reads log ends: most late members have no such peer.
+    # Most late members have no such peer.
     if not len(proofs):
         return None
     # One of many may be a fast machine. Peers that get less than the member does prove nothing either way.
     usual = int((most < member.done_by_peers).sum()) + (most < member.proven_before)
-    if usual < min(FEWEST, peers / 2):
+    if usual < min(FEWEST, len(proven) / 2):
         return None
     return {
         "speed": round(speed / float(proofs.max()), 3),

@@ -93,7 +93,7 @@ class EndsSample:
         return cls(int(line["at"]), int(line["done"]), starts, ends, stables)
 
     def widened(self, widths: Mapping[str, int]) -> EndsSample:
-        """With so many partitions of each topic."""
+        """With this number of partitions of each topic."""
 
         def wide(columns: Mapping[str, list[int] | None]) -> dict[str, Any]:
             return {

@@ -43,7 +43,7 @@ def _windows(columns: ObservedColumns, state: JudgeState) -> list[tuple[Window, 
 
 def mix_of(columns: ObservedColumns, state: JudgeState, excluded: Flags, now: int, policy: Policy) -> BusyMix:
     """What the members did of each topic while they were busy, and what arrives at those that are not behind; nothing for a group
-    of one topic, whose records are all alike, or of which nobody was ever busy."""
+    of one topic, whose records are all alike, or of which no member was ever busy."""
     windows = [kept(each, now) for each in _windows(columns, state)]
     if len(columns.lags.topics) < 2 or not any(windows):
         return BusyMix.of([])

@@ -1,6 +1,6 @@
 """What a record of each topic costs, from what members did while they were certainly busy.
 
-Each busy window says: so many records of each topic took so many seconds. Where members always read the same mix of topics, no window tells
+Each busy window says how many records of each topic took how many seconds. Where members always read the same mix of topics, no window shows
 which of them costs the time; then costs are unknown, and a decision holds only if it does for every cost that the windows allow.
 """
 
@@ -70,12 +70,12 @@ class BusyMix:
         return dict(zip(self.topics, (found / found.mean()).tolist(), strict=True))
 
     def _bound(self, cost: Floats) -> Floats:
-        """By how much to lower these costs of topics that no busy member read: so that whoever is on time has the time for them. Of the
+        """By how much to lower these costs of topics that no busy member read: so that every member that is on time has the time for them. Of the
         others the windows tell, and who does more than they allow is the faster machine."""
         unseen = ~self.rows.any(axis=0)
         left, taken = 1 - self.bounds[:, ~unseen] @ cost[~unseen], self.bounds[:, unseen] @ cost[unseen]
-        told = (taken > left) & (left > 0)
-        reads = told[:, None] & (self.bounds > 0)
+        bounds = (taken > left) & (left > 0)
+        reads = bounds[:, None] & (self.bounds > 0)
         share = np.where(reads, (left / np.maximum(taken, 1e-12))[:, None], 1.0)
         return np.where(unseen, share.min(axis=0, initial=1.0), 1.0)
 

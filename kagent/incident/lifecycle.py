@@ -246,7 +246,7 @@ def _still_late(model: GroupModel, incident: Incident) -> bool:
         # The lower threshold resolves: with the same one, a skew that swings around it would open and resolve all day.
         return Verdict(incident.verdict) in SPREAD and model.skew >= model.policy.lower_threshold
     late = model.lateness >= max(LatenessLimits.of(model.policy).over, 1.0)
-    # A group that is late on purpose never gets nearer; its incident must not stay open for ever. A day in which nobody looked, or that a
+    # A group that is late on purpose never gets nearer; its incident must not stay open for ever. A day without a look, or that a
     # clock jumped over, is no time in which it could.
     since = max(incident.least_at, model.seen.present_since)
     return bool(late.any()) and model.now - since < model.policy.await_drain * 1000

@@ -29,7 +29,7 @@ class EndsAside(Generic[T]):
         return self._held[0]
 
     def end(self) -> None:
-        """End it now, without waiting for it, whoever else holds it: frames of a call that failed may, until the garbage collector comes."""
+        """End it now, without waiting for it, even if another object holds it: frames of a call that failed may, until the garbage collector comes."""
         if self._finalizer.detach():
             _aside(_close, self._held)
 

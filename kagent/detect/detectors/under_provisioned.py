@@ -37,7 +37,7 @@ def holds(member: LateMember) -> dict[str, Any] | None:
     """The evidence that the members are too few, or None."""
     if not member.measured or np.isfinite(member.best_for_optimist):
         return None
-    # As long as nobody can tell which topic costs the time, another assignment might do: then members are not what is missing.
+    # While it is not known which topic costs the time, another assignment might do: then members are not what is missing.
     if any(np.isfinite(case.best) for case in member.at_other_costs.values()):
         return None
     model = member.model

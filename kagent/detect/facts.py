@@ -41,7 +41,6 @@ def at_stable(model: GroupModel) -> Flags:
 
 
 def cadence_s(model: GroupModel, topic: str) -> float | None:
-    """The usual time between two commits of a partition of the topic; None until three such times have been seen."""
-    row = model.seen.commits.get(topic)
-    # Not by the number of commits: four members that commit once an hour make four within the first.
-    return row.cadence / 1000 if row is not None and row.cadence is not None else None
+    """The usual time between two commits of a partition of the topic; None where it is unknown (``usual_gaps_ms``)."""
+    gap_ms = model.columns.usual_gaps_ms.get(topic)
+    return None if gap_ms is None else gap_ms / 1000

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from kagent.contract.recommendation import GroupKind
 from kagent.detect import inflow as inflows
 from kagent.detect.backlog import backlog, waiting_since
-from kagent.detect.commit_gaps import MISSING_GAPS
+from kagent.detect.commit_gaps import MISSING_GAPS, usual_gaps_ms
 from kagent.detect.committers import Units, co_partitioned, units_of
 from kagent.detect.state import JudgeState, MemberState
 from kagent.lag.commits import GONE
@@ -48,7 +48,7 @@ class ObservedColumns:
     Per partition: ``owner`` (code of the member or NOBODY), ``backlog`` and ``backlog_high`` (records at ``judged_at``, ms),
     ``waiting_since`` (ms, 0: nothing unread), ``relevant``, ``rates`` [minute, partition] records/s, ``rates_since`` (records/s over
     the last stretch of lateness of its member, 0 where it has not been late for long), ``unit`` (a number, the same for partitions that must stay with one member:
-    ``paired``). Per member: ``committed_at`` (ms), ``gap`` (s).
+    ``paired``). Per member: ``committed_at`` (ms), ``gap`` (s). Per topic: ``usual_gaps_ms`` between commits, None where unknown.
     """
 
     kind: GroupKind
@@ -66,6 +66,7 @@ class ObservedColumns:
     rates_since: Floats
     paired: bool
     unit: Longs
+    usual_gaps_ms: Mapping[str, float | None]
 
     @property
     def members(self) -> int:
@@ -112,7 +113,9 @@ def columns_of(lags: Lags, seen: Observation, state: JudgeState, policy: Policy)
     relevant = np.asarray(lags.known & (lags.committed != GONE) & ~lags.orphaned & (units.owner != NOBODY))
     owner = np.where(relevant, units.owner, NOBODY).astype(np.int32)
     committed_at = _commit_times(lags, owner, len(units.names))
-    cadence = _cadence(lags, owner, len(units.names))
+    waits = np.where(relevant, waiting_since(lags, seen.ends, policy.allowed_lag), 0)
+    usual = usual_gaps_ms(seen, lags, units, committed_at, waits)
+    cadence = _cadence(lags, usual, owner, len(units.names))
     gap = np.array([gap_s(state.members.get(n), float(c)) for n, c in zip(units.names, cadence, strict=True)])
     times = _judged_at(lags, owner.astype(np.int64), committed_at, gap)
     # Backlog at the time of the commit, not now: a commit is as old as commit interval, trigger and tick together, so a member
@@ -130,11 +133,12 @@ def columns_of(lags: Lags, seen: Observation, state: JudgeState, policy: Policy)
         judged_at=times,
         backlog=np.where(relevant, low, 0.0),
         backlog_high=np.where(relevant, high, 0.0),
-        waiting_since=np.where(relevant, waiting_since(lags, seen.ends, policy.allowed_lag), 0),
+        waiting_since=waits,
         rates=rates,
         rates_since=_rates_since(_late_for_long(units.names, state), lags, seen.ends, owner, rates),
         paired=paired,
         unit=lags.partition if paired else np.arange(len(lags), dtype=np.int64),
+        usual_gaps_ms=usual,
     )
 
 
@@ -190,11 +194,15 @@ def _judged_at(lags: Lags, owner: Longs, committed_at: Longs, gaps_s: Floats) ->
     return np.maximum(lags.time, repeated)
 
 
-def _cadence(lags: Lags, owner: npt.NDArray[np.int32], members: int) -> Floats:
+def _cadence(
+    lags: Lags, usual_ms: Mapping[str, float | None], owner: npt.NDArray[np.int32], members: int
+) -> Floats:
     """The usual gap between commits of each member's topics, ms."""
     out = np.zeros(members)
     held = owner >= 0
+    # Where it is unknown, what the row or the policy says (``Lags.cadence``).
+    usual = np.array([usual_ms.get(name) or 0.0 for name in lags.topics])[lags.topic]
     # ufunc.at, because out[owner] = maximum(…) keeps only the last of several partitions of one member:
     # https://numpy.org/doc/stable/reference/generated/numpy.ufunc.at.html
-    np.maximum.at(out, owner[held], lags.cadence[held])
+    np.maximum.at(out, owner[held], np.maximum(lags.cadence, usual)[held])
     return out

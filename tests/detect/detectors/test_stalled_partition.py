@@ -102,18 +102,15 @@ def test_the_only_partition_of_its_topic_beside_other_topics_waits_three_times_a
 def test_a_group_whose_cadence_nobody_knows_waits_an_hour(group: Make) -> None:
     made = group(TOPIC, FOUR)
     model = made.look(standing=made.stood())
-    commits = {"t": replace(model.seen.commits["t"], gaps=(5000, 5000))}
-    unknown = replace(model, seen=replace(model.seen, commits=commits))
+    unknown = group(TOPIC, FOUR, gaps_ms=(5000, 5000)).look(standing=made.stood())
 
     assert stalled_partition.limit_s(model, 0) == 300
     assert stalled_partition.limit_s(unknown, 0) == 3600
 
 
 def test_without_members_three_commits_of_the_partition_itself_must_be_missing(group: Make) -> None:
-    made = group(TOPIC, {}, type="simple", protocol=None)
-    model = made.look()
-    commits = {"t": replace(model.seen.commits["t"], gaps=9 * (600_000,))}
-    seldom = replace(model, seen=replace(model.seen, commits=commits))
+    model = group(TOPIC, {}, type="simple", protocol=None).look()
+    seldom = group(TOPIC, {}, type="simple", protocol=None, gaps_ms=9 * (600_000,)).look()
 
     assert not model.by_member
     assert stalled_partition.limit_s(model, 0) == 300

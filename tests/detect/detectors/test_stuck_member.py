@@ -112,15 +112,12 @@ def test_time_without_members_is_no_rest() -> None:
 
 def test_a_group_that_was_seen_to_commit_once_may_rest(group: Make) -> None:
     """Its first commit, an hour ago, is also its last: that it went on meanwhile is not known."""
-    made = group({"t": 8 * [SILENT]}, FOUR)
-    model = made.look()
-    state = replace(model.state, at_rest_s=890.0, going_since=NOW - 90_000_000)
-    known = replace(model, state=state)
-    commits = {"t": replace(model.seen.commits["t"], gaps=())}
-    once = replace(known, seen=replace(model.seen, commits=commits))
+    known = group({"t": 8 * [SILENT]}, FOUR).look()
+    once = group({"t": 8 * [SILENT]}, FOUR, gaps_ms=()).look()
+    state = replace(known.state, at_rest_s=890.0, going_since=NOW - 90_000_000)
 
-    assert list(stuck_member.find(known))
-    assert not list(stuck_member.find(once))
+    assert list(stuck_member.find(replace(known, state=state)))
+    assert not list(stuck_member.find(replace(once, state=state)))
 
 
 def test_a_rest_that_is_the_groups_habit_is_none(group: Make) -> None:

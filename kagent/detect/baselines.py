@@ -10,10 +10,10 @@ from kagent.detect.standstill import reassigned
 from kagent.detect.state import JudgeState, MemberState
 from kagent.lag.membership import Roster
 from kagent.lag.observation import Observation
+from kagent.lag.time_units import HOUR_MS
 from kagent.policy import Policy
 
 MOST_NAMES = 500
-HOUR_MS = 3_600_000
 
 
 def update_membership(state: JudgeState, seen: Observation, policy: Policy) -> JudgeState:

@@ -14,24 +14,23 @@ from statistics import median
 
 import numpy as np
 
+from kagent.detect.chance import NOT_CHANCE, Z
 from kagent.detect.inflow import Interval
 from kagent.detect.state import Window
 from kagent.lag.measure import Floats
 from kagent.policy import shortened
 
-SHORTEST_S, LONGEST_S, GAPS = 30.0, 90.0, 3
-"""A window lasts three commit gaps, within these times: a shorter one measures the size of polls."""
+SHORTEST_S, LONGEST_S = 30.0, 90.0
+"""A window lasts three commit gaps (NOT_CHANCE), within these times: a shorter one measures the size of polls."""
 RARE_GAP_S = LONGEST_S / 2
 """Above this gap even the longest window is one commit or two; a half-covered one then counts with its mean busy length."""
-MOST, FEWEST, RECENT_MS, OLDEST_MS = 12, 3, 600_000, 7_200_000
+MOST, RECENT_MS, OLDEST_MS = 12, 600_000, 7_200_000
 """Windows kept; of the last ten minutes if there are three: a slow leak shows, noise does not. What is older than two hours tells nothing
 of now; and what is known now promises nothing beyond two hours."""
 RESOLVED = 1.1
 """Twelve windows resolve ten per cent: a speed, or a time to catch up, that differs by less is the same."""
 PRIOR_SD, PRIOR_WEIGHT = 0.2, 2
 """Two windows must not be certain."""
-Z = 1.64
-"""95 %, one-sided."""
 FULLEST = 0.85
 """Of its speed a member should get at most this share: with all of it a backlog never drains, and the inflow is never even."""
 
@@ -53,7 +52,7 @@ class Capacity:
 
 def window_length_s(gap_s: float, hold_s: float) -> float:
     """How long a window lasts at least, by the member's median gap between commits and the policy's ``hold``."""
-    return max(shortened(SHORTEST_S, hold_s), min(GAPS * gap_s, shortened(LONGEST_S, hold_s)))
+    return max(shortened(SHORTEST_S, hold_s), min(NOT_CHANCE * gap_s, shortened(LONGEST_S, hold_s)))
 
 
 def kept(windows: Sequence[Window], now: int) -> tuple[Window, ...]:
@@ -72,13 +71,13 @@ def waits_on_purpose(windows: Sequence[Window], now: int, rise_s: float) -> bool
     late = [w.late_s for w in recent(windows, now) if w.late_s is not None]
     half = len(late) // 2
     # Medians: a sample of the log end that is missing moves the lateness of one look.
-    return half >= FEWEST - 1 and abs(median(late[half:]) - median(late[:half])) < rise_s
+    return half >= NOT_CHANCE - 1 and abs(median(late[half:]) - median(late[:half])) < rise_s
 
 
 def recent(windows: Sequence[Window], now: int) -> Sequence[Window]:
     """The windows that count: those of the last ten minutes, or the newest three."""
     young = [w for w in windows if now - w.until <= RECENT_MS]
-    return young if len(young) >= FEWEST else windows[-FEWEST:]
+    return young if len(young) >= NOT_CHANCE else windows[-NOT_CHANCE:]
 
 
 def samples(windows: Sequence[Window], cost: Mapping[str, float], now: int) -> list[float]:

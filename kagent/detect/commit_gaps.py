@@ -14,13 +14,10 @@ from kagent.lag.observation import Observation
 
 USUAL_GAP_S = 60.0
 """Clients commit every few seconds to a minute: what lasts for less says nothing where no gap of the member's own is known, or where
-it is shorter."""
-MISSING_GAPS = 3
-"""A commit comes late by a gap or two by chance, where a poll takes longer; when this many are missing it is not chance (judgement,
-not measured)."""
+it is shorter: that a member commits nothing, or that kagent does not see it."""
 LONGEST_GAP_S = 3600.0
-"""Some groups commit once an hour. A standstill must last as long where it is unknown how often its group commits, or how long a fetch
-takes it."""
+"""Some groups do once an hour what they do: so long they are watched before it is known how they are. A standstill must last as long
+where it is unknown how often its group commits, or how long a fetch takes it, and in the first hour lateness needs more evidence."""
 KEPT_GAPS = 9
 """Up to four gaps that are not the usual ones leave the median of nine among the usual ones."""
 

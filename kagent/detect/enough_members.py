@@ -19,9 +19,10 @@ from kagent.detect.dealing import dealt, greatest, most_of, piles_of
 from kagent.detect.evidence import LatenessLimits
 from kagent.detect.forecast import drain_s
 from kagent.detect.group_model import GroupModel
-from kagent.detect.inflow import MINUTE_MS, MINUTES, totals
+from kagent.detect.inflow import MINUTES, totals
 from kagent.lag.log_ends import UNKNOWN
 from kagent.lag.measure import Flags, Floats, Longs
+from kagent.lag.time_units import MINUTE_MS
 
 SPARE = 0.6
 """Of a member's speed: above FULLEST more members are due, and fewer only if each then stays below this share. A load that swings by

@@ -10,16 +10,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kagent.detect.capacity import RARE_GAP_S
+from kagent.detect.capacity import RARE_GAP_S, RECENT_MS
+from kagent.detect.chance import NOT_CHANCE
+from kagent.detect.commit_gaps import LONGEST_GAP_S
 from kagent.detect.habits import habit
 from kagent.detect.state import Backlog, Fall, JudgeState, MemberState, Spell
-from kagent.policy import Policy
+from kagent.lag.time_units import SECOND_MS
+from kagent.policy import Policy, shortened
 
 SPELL = "spell"
 RISE = 1 / 12
 """A spell must rise above the greatest lateness of its first stretch (the least evidence, 60 s) by this share of it (5 s)."""
-COMMITS, COMMITS_RARE = 3, 2
-"""A trend needs three points; two at rare commits save five minutes and opened nothing more in 24 simulated days."""
+COMMITS_RARE = 2
+"""A trend needs three points (NOT_CHANCE); two at rare commits save five minutes and opened nothing more in 24 simulated days."""
 RECORDS = 30
 """Fewer prove nothing: ten records of five seconds each are noise, and so is where a group has read so few."""
 HABIT_FACTOR = 2.0
@@ -29,21 +32,16 @@ LONGEST_NEED_S = 1800.0
 # A backlog that drains opens only if it has fallen by as much as a member may be late that is on time (30 s), a tenth of its peak, and
 # half of what capacity and inflow promise. Without that, a consumer that is late on purpose is reported whenever a log-end sample is
 # missing.
-FALL_SHARE, FALL_PROMISED = 0.1, 0.5
-NEW_GROWING, NEW_DRAINING, NEW_MS = 4.0, 2.0, 3_600_000
-"""A group whose first hour is not over has unknown habits: it needs four times the evidence, and twice of a backlog that drains,
-so that a group first seen badly spread is still reported within ten minutes."""
+FALL_SHARE = 0.1
+NEW_GROWING, NEW_DRAINING, NEW_MS = 4.0, HABIT_FACTOR, round(LONGEST_GAP_S * SECOND_MS)
+"""A group whose first hour (LONGEST_GAP_S) is not over has unknown habits: it needs four times the evidence, and twice of a backlog
+that drains, so that a group first seen badly spread is still reported within ten minutes."""
 PAUSE_SHARE = 0.5
-"""In a pause a member does less than half: its lateness rises by half of the time that passes, and it does less than half of what it
-can."""
+"""Who works does at least half of what it can. In a pause a member's lateness rises by half of the time that passes, and it does less
+than half; a backlog that drains falls by half of what is promised."""
 AGREED = 2 / 3
 """Not just most of the looks: on the edge of two verdicts, the noise of the first minutes would decide. Of 30 simulated groups on such
 edges 28 were called right, and 25 by most of the looks."""
-
-STOOD_MOST = 2.0
-"""What has been published for an hour is not refuted by three minutes: looks of all that time count, at most of twice ``hold``, so that one
-window of the inflow (five minutes) that was unusual by chance changes no verdict."""
-
 
 IDLE_SHARE = 1 / 3
 """A member with less than this share of ``min_behind`` of its inflow waiting (20 s) has nothing to be looked at."""
@@ -111,7 +109,7 @@ def enough_growth(member: MemberState, gap: float, need: float, limits: Lateness
     if spell is None or spell.grown_s < need or spell.records < RECORDS:
         return False
     lateness, rise = member.lateness[-1][1], limits.rise + spell.unsure_s
-    enough = spell.commits >= (COMMITS_RARE if gap >= RARE_GAP_S else COMMITS)
+    enough = spell.commits >= (COMMITS_RARE if gap >= RARE_GAP_S else NOT_CHANCE)
     return enough and lateness > spell.reference + rise and _some_topic_grows(spell, rise)
 
 
@@ -126,7 +124,7 @@ def enough_drain(member: MemberState, need: float, speed_over_inflow: float, lim
     """Whether a backlog that drains has been seen to drain for long enough: one of the member's topics by half of what capacity and
     inflow promise. Without the fall, a delay on purpose would pass."""
     backlog = member.backlog
-    if backlog is None or backlog.late_s < need or backlog.commits < COMMITS or backlog.records < RECORDS:
+    if backlog is None or backlog.late_s < need or backlog.commits < NOT_CHANCE or backlog.records < RECORDS:
         return False
     falls = backlog.falls.values()
     return any(_falls_as_promised(f, backlog.last, speed_over_inflow, limits) for f in falls)
@@ -136,7 +134,7 @@ def _falls_as_promised(fall: Fall, last: int, speed_over_inflow: float, limits: 
     # Seconds of lateness that fall per second: speed ÷ inflow − 1 (V is time of the log, and the log grows at the inflow).
     promised = (last - fall.since) / 1000 * max(0.0, speed_over_inflow - 1)
     return fall.most - fall.least >= max(
-        limits.on_time, FALL_SHARE * fall.most, FALL_PROMISED * min(promised, fall.most)
+        limits.on_time, FALL_SHARE * fall.most, PAUSE_SHARE * min(promised, fall.most)
     )
 
 
@@ -152,8 +150,10 @@ def voted(votes: Mapping[str, float], verdict: str, most: float) -> dict[str, fl
 def looks_that_count(clock: Spell | Backlog, limits: LatenessLimits, stood_s: float = 0.0) -> float:
     """How many looks of this spell or backlog come within the most evidence that a verdict needs, at least those of a trend; more
     where a verdict was published ``stood_s`` ago."""
-    counted_s = max(limits.draining_need, min(stood_s, STOOD_MOST * limits.drain))
-    return max(COMMITS, clock.commits * counted_s * 1000 / max(1, clock.last - clock.began))
+    # What has been published for an hour is not refuted by three minutes: looks of all that time count, at most of the ten minutes of
+    # which windows count, so that one window of the inflow (five minutes) that was unusual by chance changes no verdict.
+    counted_s = max(limits.draining_need, min(stood_s, shortened(RECENT_MS / 1000, limits.drain)))
+    return max(NOT_CHANCE, clock.commits * counted_s * 1000 / max(1, clock.last - clock.began))
 
 
 def agreed(votes: Mapping[str, float], verdict: str) -> bool:

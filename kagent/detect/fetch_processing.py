@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from kagent.detect.backlog import backlog
-from kagent.detect.commit_gaps import LONGEST_GAP_S, MISSING_GAPS
+from kagent.detect.chance import NOT_CHANCE
+from kagent.detect.commit_gaps import LONGEST_GAP_S
 from kagent.detect.group_model import GroupModel
 from kagent.detect.habits import PAUSE_FACTOR
 from kagent.lag.measure import Longs
@@ -23,7 +24,7 @@ def fetch_s(model: GroupModel, rows: Longs, at: int) -> float:
     # Of all its partitions: its inflow lacks those that are set aside, and with its only one nothing would be left.
     arrives = float((model.columns.median_rates[rows] * model.cost[rows]).sum())
     speed = max(float(model.capacity.rate.mid[at]), arrives)
-    return min(whole_fetch_s(model, rows, speed), MISSING_GAPS * gap_behind_s(model))
+    return min(whole_fetch_s(model, rows, speed), NOT_CHANCE * gap_behind_s(model))
 
 
 def whole_fetch_s(model: GroupModel, rows: Longs, speed: float) -> float:
@@ -34,14 +35,14 @@ def whole_fetch_s(model: GroupModel, rows: Longs, speed: float) -> float:
 def gap_behind_s(model: GroupModel) -> float:
     """The longest of the latest gaps between commits, s, of those members that commit while records wait that are older than
     three such gaps; inf if there are none. All members run the same client."""
-    found = [gap for at, gap in _longest_gaps_s(model) if _behind_ms(model, at) > MISSING_GAPS * 1000 * gap]
+    found = [gap for at, gap in _longest_gaps_s(model) if _behind_ms(model, at) > NOT_CHANCE * 1000 * gap]
     return max(found, default=math.inf)
 
 
 def _longest_gaps_s(model: GroupModel) -> Iterator[tuple[int, float]]:
     for at in range(len(model.names)):
         gaps = model.member_state(at).gaps
-        if len(gaps) >= MISSING_GAPS:
+        if len(gaps) >= NOT_CHANCE:
             yield at, max(gaps) / 1000
 
 

@@ -9,18 +9,18 @@ from kagent.contract.recommendation import Verdict
 from kagent.detect.commit_gaps import USUAL_GAP_S
 from kagent.detect.finding import NO_PROGRESS
 from kagent.detect.state import Habit, JudgeState
+from kagent.lag.log_ends import OLDEST
 
 PAUSE_FACTOR = 1.5
 """A pause this much longer than the longest one that ended by itself, or than what its records take, is none of these."""
-HABIT_MEMORY_MS = 7 * 86_400_000
 MENDABLE = NO_PROGRESS | {Verdict.BLOCKED_BY_TRANSACTION}
 """What a person may have mended before it ends: no habit of the group."""
 
 
 def habit(habits: Mapping[str, Habit], kind: str, now: int) -> float:
-    """The longest pause or spell of this kind, in s, that ended by itself in the last seven days."""
+    """The longest pause or spell of this kind, in s, that ended by itself in the last week."""
     known = habits.get(kind)
-    return known.longest_s if known is not None and now - known.ended <= HABIT_MEMORY_MS else 0.0
+    return known.longest_s if known is not None and now - known.ended <= OLDEST else 0.0
 
 
 def learned(habits: Mapping[str, Habit], kind: str, length_s: float, now: int) -> Mapping[str, Habit]:

@@ -13,14 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kagent.lag.log_ends import EndHistory
+from kagent.lag.log_ends import PAUSE, EndHistory
 from kagent.lag.measure import Floats, Lags
+from kagent.lag.time_units import MINUTE_MS
 
-MINUTE_MS = 60_000
 MINUTES = 5
 """Five minutes are `hold`; a longer horizon doubles the time to detect (measured in the simulator)."""
-LEAST_SPAN_MS = 10_000
-"""A shorter time gives no rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +39,8 @@ def minutes(lags: Lags, ends: Mapping[str, EndHistory]) -> Floats:
     count = min(MINUTES, span // MINUTE_MS)
     length = MINUTE_MS if count else span
     out = np.zeros((max(1, count), len(lags)))
-    if length < LEAST_SPAN_MS:
+    # Less than two intervals between samples give no rate.
+    if length < PAUSE:
         return out
     for code, name in enumerate(lags.topics):
         here = lags.topic == code

@@ -14,17 +14,16 @@ from statistics import NormalDist
 
 import numpy as np
 
-from kagent.detect.capacity import Z
-from kagent.detect.inflow import MINUTE_MS
+from kagent.detect.chance import RARE, Z
 from kagent.detect.late_member import LateMember
 from kagent.lag.log_ends import BY_THE_MINUTE
 from kagent.lag.measure import Floats
+from kagent.lag.time_units import DAY_MS, MINUTE_MS
 
 FEWEST = 10
 """The fewest minutes that tell how an inflow swings, of those for each of which log ends are kept."""
-DRAWS = 1_000 * 1_440
-"""Minutes of a thousand days: what comes by chance less often is a change. More than one false report in as many days of healthy groups would
-be too many."""
+DRAWS = RARE * DAY_MS // MINUTE_MS
+"""Minutes of so many days: what comes by chance less often is a change."""
 SHARE = 0.125
 """Minutes left out at each end, since a burst of three must not hide itself. Of 25 minutes it is known to a fifth (1 / the root of their number), which counts as the member's excuse."""
 CHANGE = sqrt(2 * (1 - exp(-1)))

@@ -15,9 +15,10 @@ from kagent.detect.capacity import RECENT_MS
 from kagent.detect.evidence import PAUSE_SHARE, LatenessLimits
 from kagent.detect.forecast import longest_s
 from kagent.detect.group_model import GroupModel
-from kagent.detect.inflow import MINUTE_MS, MINUTES
+from kagent.detect.inflow import MINUTES
 from kagent.detect.peers import SPANS_MS
 from kagent.lag.measure import Floats, Longs
+from kagent.lag.time_units import MINUTE_MS
 
 AS_MUCH = 1.15
 """A peer's inflow within 15 % is "as much"."""

@@ -13,7 +13,8 @@ import numpy.typing as npt
 from kagent.contract.recommendation import GroupKind
 from kagent.detect import inflow as inflows
 from kagent.detect.backlog import backlog, waiting_since
-from kagent.detect.commit_gaps import MISSING_GAPS, usual_gaps_ms
+from kagent.detect.chance import NOT_CHANCE
+from kagent.detect.commit_gaps import usual_gaps_ms
 from kagent.detect.committers import Units, co_partitioned, units_of
 from kagent.detect.state import JudgeState, MemberState
 from kagent.lag.commits import GONE
@@ -178,7 +179,7 @@ def _commit_times(lags: Lags, owner: npt.NDArray[np.int32], members: int) -> Lon
 
 def gap_s(known: MemberState | None, cadence_ms: float) -> float:
     """The member's median gap between commits, in s; the topic's until three gaps of its own are known."""
-    if known is None or len(known.gaps) < MISSING_GAPS:
+    if known is None or len(known.gaps) < NOT_CHANCE:
         return cadence_ms / 1000
     # Not numpy's, which takes forty times as long for nine numbers: every member of every group is asked at every tick.
     return float(median(known.gaps)) / 1000
@@ -190,7 +191,7 @@ def _judged_at(lags: Lags, owner: Longs, committed_at: Longs, gaps_s: Floats) ->
     repeated = np.zeros(len(lags), np.int64)
     # Clients that commit only what moved do not repeat a waiting partition. Its own commit where it is younger: one member's partitions
     # may be committed seconds apart.
-    repeated[held] = committed_at[owner[held]] - (MISSING_GAPS * 1000 * gaps_s[owner[held]]).astype(np.int64)
+    repeated[held] = committed_at[owner[held]] - (NOT_CHANCE * 1000 * gaps_s[owner[held]]).astype(np.int64)
     return np.maximum(lags.time, repeated)
 
 

@@ -11,11 +11,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from statistics import median
 
+from kagent.detect.capacity import RECENT_MS
 from kagent.detect.commit_gaps import KEPT_GAPS
 from kagent.detect.state import JudgeState
 
-LONGEST_MS = 600_000
-"""Whoever commits later than that did not pause for the rebalance alone."""
 USUAL_S = 10.0
 """Until one was seen: two heartbeats of KIP-848 (5 s by default), and what groups of fast pollers take with the eager protocol."""
 
@@ -27,7 +26,8 @@ def learned(state: JudgeState, committed_at: Mapping[str, int]) -> JudgeState:
     waiting, found = dict(state.stopping), list(state.pauses_s)
     for name, before in state.stopping.items():
         after, known = committed_at.get(name), state.members.get(name)
-        if after is None or known is None or not known.gaps or after - before > LONGEST_MS:
+        # Who commits later than in ten minutes did not pause for the rebalance alone.
+        if after is None or known is None or not known.gaps or after - before > RECENT_MS:
             del waiting[name]
         elif after > state.stopped_at:
             del waiting[name]

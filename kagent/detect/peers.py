@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from kagent.detect.capacity import RECENT_MS
-from kagent.detect.inflow import MINUTE_MS, MINUTES, totals
+from kagent.detect.inflow import MINUTES, totals
 from kagent.detect.observed_columns import ObservedColumns
 from kagent.lag.measure import Flags, Floats, Longs
 from kagent.lag.observation import Observation
+from kagent.lag.time_units import MINUTE_MS
 
 SPANS_MS = np.array([0, *range((MINUTES + 1) * MINUTE_MS, RECENT_MS + 1, MINUTE_MS)])
 """The means of six to ten minutes; 0: the median of the last five. By chance five minutes may have brought little to the one peer that gets

@@ -13,19 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from kagent.detect.capacity import RARE_GAP_S, Z
+from kagent.detect.capacity import RARE_GAP_S
+from kagent.detect.chance import UNSEEN, Z
 from kagent.detect.evidence import PAUSE_SHARE, SPELL, LatenessLimits
 from kagent.detect.group_model import GroupModel
 from kagent.detect.habits import learned
-from kagent.detect.inflow import MINUTE_MS
 from kagent.detect.state import Backlog, Fall, JudgeState, MemberState, Spell, Window
+from kagent.lag.time_units import MINUTE_MS
 
 STEP = 0.5
 """A commit adds at most this share of the least evidence (30 s), or the time that its records took: a long gap is a pause unless work
 fills it."""
-EXTRAPOLATED = 0.05
-"""Of the part of a lateness that is older than the log ends that are known: how far it may be off at least. A delay of 900 s for good was
-seen as 884 to 930 s while the history was shorter. Where the inflow strays from minute to minute it is more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +44,7 @@ class Look:
     worked_s: float = 0.0
     topics: Mapping[str, float] = field(default_factory=dict)
     extrapolated_s: float = 0.0
-    strays: float = EXTRAPOLATED
+    strays: float = UNSEEN
 
     @property
     def unsure_s(self) -> float:
@@ -159,7 +157,7 @@ def _look(
         worked_s=worked_s,
         topics=model.topic_lateness_at_commit(at) if watched else {},
         extrapolated_s=extrapolated_s,
-        strays=_strays(model, at, extrapolated_s) if late and extrapolated_s else EXTRAPOLATED,
+        strays=_strays(model, at, extrapolated_s) if late and extrapolated_s else UNSEEN,
     )
 
 
@@ -170,9 +168,9 @@ def _strays(model: GroupModel, at: int, extrapolated_s: float) -> float:
     by_minute = (model.columns.rates * model.cost)[:, held].sum(axis=1)
     usual = float(np.median(by_minute))
     if len(by_minute) < 2 or usual <= 0:
-        return EXTRAPOLATED
+        return UNSEEN
     means = 1 / len(by_minute) + MINUTE_MS / 1000 / max(extrapolated_s, MINUTE_MS / 1000)
-    return max(EXTRAPOLATED, Z * float(np.std(by_minute, ddof=1)) / usual * sqrt(means))
+    return max(UNSEEN, Z * float(np.std(by_minute, ddof=1)) / usual * sqrt(means))
 
 
 def _known_for_s(model: GroupModel, at: int) -> float:

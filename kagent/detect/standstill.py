@@ -12,7 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from kagent.detect.commit_gaps import MISSING_GAPS, USUAL_GAP_S
+from kagent.detect.chance import NOT_CHANCE
+from kagent.detect.commit_gaps import USUAL_GAP_S
 from kagent.detect.evidence import LatenessLimits
 from kagent.detect.finding import ROWS
 from kagent.detect.observed_columns import ObservedColumns
@@ -94,12 +95,12 @@ def _silences(
         others = int(second if moved[at] == first else first)
         known = before.get(name, MemberState())
         quiet_s = (others - int(since[at])) / 1000
-        if since[at] <= 0 or quiet_s < max(on_time_s, MISSING_GAPS * columns.gap[at]):
+        if since[at] <= 0 or quiet_s < max(on_time_s, NOT_CHANCE * columns.gap[at]):
             if known.silent_s:
                 members[name] = replace(known, silent_s=0.0, silent_seen=0)
             continue
         # After a sleep of the whole group, the first that wakes would otherwise make all others silent for the length of the sleep.
-        cap = max(USUAL_GAP_S, MISSING_GAPS * float(columns.gap.max()))
+        cap = max(USUAL_GAP_S, NOT_CHANCE * float(columns.gap.max()))
         length = silence(known.silent_s, known.silent_seen, others, int(since[at]), cap)
         members[name] = replace(known, silent_s=length, silent_seen=others)
     return members

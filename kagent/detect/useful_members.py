@@ -20,8 +20,9 @@ from kagent.detect.enough_members import RAISED_MS, Enough, capacity_of
 from kagent.detect.evidence import LatenessLimits
 from kagent.detect.finding import Finding
 from kagent.detect.group_model import GroupModel
-from kagent.detect.inflow import MINUTE_MS, MINUTES
+from kagent.detect.inflow import MINUTES
 from kagent.detect.state import JudgeState, Useful
+from kagent.lag.time_units import MINUTE_MS
 
 LOOK_EVERY_MS = MINUTES * MINUTE_MS
 """A group that is well is looked at for fewer members once its usual inflow is of other minutes than at the last look."""

@@ -12,12 +12,13 @@ from kagent.detect.state import JudgeState
 from kagent.lag.commits import TopicCommits
 from kagent.lag.measure import ages, measure, shown_lags
 from kagent.lag.observation import Observation
+from kagent.lag.time_units import DAY_MS
 from kagent.policy import Policy
 from kagent.text import counted, span
 
 ANY = Policy()
 """How old a committed partition's unread records are does not depend on the policy."""
-ENDED_AFTER_MS = 86_400_000
+ENDED_AFTER_MS = DAY_MS
 """A group that has had neither members nor commits for a day is a job that ended: one that runs at all runs once a day (judgement,
 not measured). Its committed offsets stay for ``offsets.retention.minutes``, a week by default, while its topics go on."""
 

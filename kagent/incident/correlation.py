@@ -25,8 +25,11 @@ from kagent.contract.recommendation import (
     Status,
     Verdict,
 )
+from kagent.detect.chance import RARE
 from kagent.detect.finding import ROWS
 from kagent.incident.evaluate import Candidate
+from kagent.lag.time_units import SECOND_MS
+from kagent.policy import Policy
 from kagent.recommend.render import incident_id
 from kagent.text import few, shown
 
@@ -34,11 +37,10 @@ Scope = Literal["topic", "broker", "cluster"]
 ONSET_MS = 120_000
 LEAST = 5
 """Fewer groups are no crowd."""
-CHANCE = 0.001
 SHARE = 0.5
 """Of all groups of a cluster, or of the topic's or broker's."""
-# Without a new group for this long the cause is over, what was published of it is valid no longer, and an onset explains nothing new.
-QUIET_AFTER_MS = 900_000
+QUIET_AFTER_MS = round(Policy().valid * SECOND_MS)
+"""Without a new group for this long the cause is over, what was published of it is valid no longer, and an onset explains nothing new."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +191,7 @@ def _is_crowd(found: int, readers: int, all_found: int, groups: int) -> bool:
     """Whether this many of a place's readers are too many for chance."""
     if found < LEAST or found < SHARE * readers:
         return False
-    return _chance(found, readers, all_found, max(groups, readers, all_found)) < CHANCE
+    return _chance(found, readers, all_found, max(groups, readers, all_found)) < 1 / RARE
 
 
 def _chance(found: int, readers: int, marked: int, groups: int) -> float:

@@ -16,6 +16,7 @@ from kagent.contract.recommendation import (
     Status,
     Verdict,
 )
+from kagent.detect.commit_gaps import USUAL_GAP_S
 from kagent.detect.detectors import OF, SPREAD, more_urgent, open_transaction, skew
 from kagent.detect.evidence import LatenessLimits
 from kagent.detect.finding import ROWS, Finding, Urgency
@@ -33,9 +34,6 @@ GROWN = 2.0
 OTHER_S = 120.0
 """What was published is taken back only once something else has been so for this long: that nothing is the matter and no member late,
 or that another verdict leads."""
-SIGHT_S = 60.0
-"""A group must be invisible, or visible again, for this long before its incident is called stale, or no longer: a pipeline that
-is a few seconds late now and then is no news."""
 COUNTS = (ActionType.SET_MEMBER_COUNT, ActionType.RAISE_PARALLELISM)
 """The actions about a number of members."""
 
@@ -126,7 +124,8 @@ def blinded(seen: Observation, state: JudgeState, policy: Policy) -> IncidentCha
     if seen.now - max(since, seen.present_since) >= policy.expire_after * 1000:
         state, message = expired(state, seen.now)
         return IncidentChange(state, (message,) if message else ())
-    if not incident.stale and seen.now - since >= SIGHT_S * 1000:
+    # A pipeline that is a few seconds late now and then is no news.
+    if not incident.stale and seen.now - since >= USUAL_GAP_S * 1000:
         message = last_message(incident, status=_standing(incident), stale=True)
         incident = replace(incident, stale=True, message=_slim(message), sent_at=seen.now)
         return IncidentChange(
@@ -328,7 +327,7 @@ def _resolved(model: GroupModel, incident: Incident) -> Recommendation:
 
 def _kept(model: GroupModel, incident: Incident, messages: list[Recommendation]) -> IncidentChange:
     """Still open, nothing new to state; published again once a day, and when it is visible again."""
-    fresh = incident.stale and model.now - incident.fresh_since >= SIGHT_S * 1000
+    fresh = incident.stale and model.now - incident.fresh_since >= USUAL_GAP_S * 1000
     if fresh:
         again = last_message(incident, status=_standing(incident), stale=False)
         messages = [*messages, again]

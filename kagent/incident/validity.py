@@ -19,7 +19,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from kagent.detect import useful_members
-from kagent.detect.baselines import HOUR_MS
 from kagent.detect.evidence import idle_s
 from kagent.detect.signs import NEVER, young_ms
 from kagent.detect.state import JudgeState
@@ -28,6 +27,7 @@ from kagent.incident.glance import abandoned, next_question_at
 from kagent.lag.commits import GONE, TopicCommits
 from kagent.lag.log_ends import EndHistory
 from kagent.lag.observation import Observation
+from kagent.lag.time_units import HOUR_MS
 from kagent.policy import Policy
 
 GROWING_MS = 120_000

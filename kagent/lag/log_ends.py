@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kagent.lag.time_units import DAY_MS, SECOND_MS
+
 Longs = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
@@ -27,8 +29,9 @@ SPACING = ((180_000, 30_000), (1_800_000, 300_000), (21_600_000, 1_800_000), (17
 YOUNG = SPACING[0][0]
 BY_THE_MINUTE = SPACING[1][0]
 # In ms: twice the default interval between samples. Two that are further apart are noted as a gap.
-PAUSE = 10_000
-OLDEST = 7 * 86_400_000
+PAUSE = 10 * SECOND_MS
+OLDEST = 7 * DAY_MS
+"""What groups do repeats itself by the day and the week: what was longer ago is forgotten."""
 # Rows are added 64 at a time: numpy arrays do not grow, and copying all samples for each new one would be quadratic.
 GROWTH = 64
 SHORTENED_AFTER_MS = 10_000

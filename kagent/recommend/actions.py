@@ -35,14 +35,14 @@ from kagent.recommend.topic_actions import (
     suspect_record,
 )
 
-RANK = {"yes": 0, "unknown": 1, "no": 2}
+BEST_FIRST = ("yes", "unknown", "no")
 
 
 def actions(advice: Advice) -> list[Action]:
     """What can be done, best first: feasible before unknown before infeasible, then in the order of the detector."""
     made = [a for remedy in OF[advice.finding.decided].REMEDIES for a in MAKERS[remedy](advice)]
     # list.sort is stable, so the detector's own order holds among equals.
-    made.sort(key=lambda a: RANK[a.feasible])
+    made.sort(key=lambda a: BEST_FIRST.index(a.feasible))
     if not any(a.feasible != "no" for a in made):
         how = _nothing(advice)
         made.insert(0, action(ActionType.NONE, how, "yes"))

@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from kagent.contract.recommendation import GroupKind
 from kagent.detect import pauses
-from kagent.detect.capacity import OLDEST_MS, PRIOR_SD, Z
+from kagent.detect.capacity import OLDEST_MS, PRIOR_SD
+from kagent.detect.chance import UNSEEN, Z
 from kagent.detect.group_model import GroupModel
 from kagent.detect.inflow import Interval, totals
 from kagent.lag.membership import NOBODY
@@ -18,8 +19,6 @@ from kagent.planner.problem import Codes, classes
 
 Longs = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-# Relative error of a capacity beyond what its own windows show, added in quadrature.
-SD = 0.05
 PAUSE_S = (-20.0, 45.0)
 """The pause of the rebalance and the time to the next look, s."""
 
@@ -241,7 +240,7 @@ def promised(
     swing = _swing(model, rows, flow) * np.sqrt(_held(assigned, flow**2, members))
     # The interval of the capacity back to a standard deviation; the prior where none was measured.
     relative = np.where(rate.mid > 0, (rate.high - rate.mid) / np.maximum(rate.mid, 1e-9) / Z, PRIOR_SD)
-    error = Z * np.sqrt(rate.mid**2 * (relative**2 + SD**2) + swing**2 / len(model.columns.rates))
+    error = Z * np.sqrt(rate.mid**2 * (relative**2 + UNSEEN**2) + swing**2 / len(model.columns.rates))
     # Of t seconds' inflow: t/60 minutes, each of which strays by 60 times the swing.
     stray = Z * swing * np.sqrt(60.0)
     late = _drained(work, rate.mid - comes - error, stray)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from kagent.detect import capacity
+from kagent.detect.chance import Z
 from kagent.detect.state import Window
 
 NOW = 1_700_000_000_000
@@ -57,7 +58,7 @@ def test_a_member_whose_windows_stray_further_than_its_peers_is_known_no_better_
     found = capacity.estimate(uneven, capacity.noise_of([uneven, peers, peers]))
 
     assert found is not None
-    assert found[2] - found[0] == pytest.approx(2 * capacity.Z * 0.4 * 1.4826 / 12**0.5 * 100)
+    assert found[2] - found[0] == pytest.approx(2 * Z * 0.4 * 1.4826 / 12**0.5 * 100)
 
 
 def test_windows_of_the_last_ten_minutes_are_preferred_and_two_hours_are_the_limit() -> None:

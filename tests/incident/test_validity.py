@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from kagent.detect.baselines import HOUR_MS
 from kagent.detect.state import JudgeState, Useful
 from kagent.detect.useful_members import LOOK_EVERY_MS
 from kagent.detect.without_members import ENDED_AFTER_MS
@@ -18,6 +17,7 @@ from kagent.lag.commits import GONE, TopicCommits
 from kagent.lag.log_ends import EndHistory
 from kagent.lag.membership import Roster
 from kagent.lag.observation import Mute, Observation
+from kagent.lag.time_units import HOUR_MS
 from kagent.policy import Policy
 from kagent.testing import group_view, member_view
 

@@ -14,14 +14,15 @@ from dataclasses import replace
 import numpy as np
 
 from kagent.contract.recommendation import Verdict
-from kagent.detect.commit_gaps import MISSING_GAPS, USUAL_GAP_S
+from kagent.detect.chance import NOT_CHANCE
+from kagent.detect.commit_gaps import USUAL_GAP_S
 from kagent.detect.facts import NAMED, holders, named, worst
 from kagent.detect.finding import ROWS, Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
-from kagent.detect.inflow import LEAST_SPAN_MS
 from kagent.detect.remedies import Remedy
 from kagent.detect.signs import BEHIND, NEVER
 from kagent.detect.state import JudgeState
+from kagent.lag.log_ends import PAUSE
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
 from kagent.text import counted, partition_name
@@ -124,8 +125,6 @@ def _can_read(model: GroupModel, at: int) -> float:
     """Records that may have been read since the commit before."""
     owner = int(model.owner[at])
     # How long the leap may have taken; without a member no gap is known. Commits come in polls: a shorter time tells of no rate.
-    since_s = max(
-        LEAST_SPAN_MS / 1000, float(model.columns.gap[owner]) * MISSING_GAPS if owner >= 0 else USUAL_GAP_S
-    )
+    since_s = max(PAUSE / 1000, float(model.columns.gap[owner]) * NOT_CHANCE if owner >= 0 else USUAL_GAP_S)
     speed = float(model.capacity.rate.high[owner]) if owner >= 0 else 0.0
     return READ_FACTOR * since_s * max(speed, float(model.lags.inflow[at]))

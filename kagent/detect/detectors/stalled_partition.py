@@ -21,7 +21,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from kagent.contract.recommendation import Verdict
-from kagent.detect.commit_gaps import LONGEST_GAP_S, MISSING_GAPS, USUAL_GAP_S
+from kagent.detect.chance import NOT_CHANCE
+from kagent.detect.commit_gaps import LONGEST_GAP_S, USUAL_GAP_S
 from kagent.detect.deployments import crashes_in_turn
 from kagent.detect.facts import at_stable, cadence_s, holders, named
 from kagent.detect.fetch_processing import fetch_s
@@ -45,8 +46,6 @@ ONE_MEMBER = False
 ASKS = Asks.STABLE
 SIGNS = BEHIND
 REMEDIES = (Remedy.FIX_RECORD, Remedy.RESTART_MEMBER, Remedy.SUSPECT_RECORD)
-CRASHES = 3
-"""Generations through which a partition stands before a crash loop is blamed on its record."""
 
 
 def find(model: GroupModel) -> Iterator[Finding]:
@@ -147,7 +146,7 @@ def _crash_loop(model: GroupModel, at: int, clock: Standing) -> bool:
         others &= model.owner != model.owner[at]
     # By time, so that only rebalances count that the partition stood through.
     generations = sum(time > clock.since for time, _ in model.state.generations)
-    return bool(generations >= CRASHES and others.any() and (model.lags.moved[others] > clock.since).all())
+    return bool(generations >= NOT_CHANCE and others.any() and (model.lags.moved[others] > clock.since).all())
 
 
 def _new_holder_stands(model: GroupModel, at: int, clock: Standing) -> bool:
@@ -181,7 +180,7 @@ def limit_s(model: GroupModel, at: int) -> float:
         limit = max(limit, LONGEST_GAP_S)
     elif not model.by_member:
         # Each partition may have a reader that commits at times of its own.
-        limit = max(limit, MISSING_GAPS * cadence)
+        limit = max(limit, NOT_CHANCE * cadence)
     return limit if not _sole(model, at) else SOLE_FACTOR * limit
 
 

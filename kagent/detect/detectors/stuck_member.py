@@ -15,7 +15,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from kagent.contract.recommendation import Verdict
-from kagent.detect.commit_gaps import LONGEST_GAP_S, MISSING_GAPS
+from kagent.detect.chance import NOT_CHANCE
+from kagent.detect.commit_gaps import LONGEST_GAP_S
 from kagent.detect.facts import at_stable, cadence_s, worst
 from kagent.detect.fetch_processing import fetch_s, whole_fetch_s
 from kagent.detect.finding import Asks, Finding, Urgency
@@ -41,8 +42,6 @@ HOLD_SHARE = 0.85
 """By default clients leave the group after 300 s in one poll (``max.poll.interval.ms`` of Java, librdkafka, aiokafka and
 kafka-python, KIP-62), as long as ``hold``: the silence would begin anew at the next holder, which hangs at the same record, and never
 last long enough. The rest is for a commit gap, a tick and the question to the coordinator."""
-WENT_ON_FACTOR = 3.0
-"""A group that went on without a rest for three times as long as it may rest has no habit of resting."""
 RESTS_UNKNOWN_S = 9000.0
 """A job that works now and then may rest for an hour the first time it is seen; after that its habit is known."""
 
@@ -77,7 +76,7 @@ def limit_s(model: GroupModel, at: int) -> float:
     rows = np.flatnonzero(model.relevant & (model.owner == at))
     limit = max(
         _hold_s(model),
-        MISSING_GAPS * float(model.columns.gap[at]),
+        NOT_CHANCE * float(model.columns.gap[at]),
         PAUSE_FACTOR * habit(model.state.habits, "silent", model.now),
         fetch_s(model, rows, at),
     )
@@ -93,7 +92,7 @@ def _cadences_s(model: GroupModel, rows: Longs) -> list[float | None]:
 def _at_rest(model: GroupModel) -> bool:
     rest, usual = model.state.at_rest_s, habit(model.state.habits, "rest", model.now)
     limit = max(
-        model.policy.hold, MISSING_GAPS * float(model.columns.gap.max(initial=0.0)), PAUSE_FACTOR * usual
+        model.policy.hold, NOT_CHANCE * float(model.columns.gap.max(initial=0.0)), PAUSE_FACTOR * usual
     )
     if rest <= limit:
         return False
@@ -106,7 +105,8 @@ def _at_rest(model: GroupModel) -> bool:
         return rest > RESTS_UNKNOWN_S
     before = (model.as_of - model.state.going_since) / 1000 - rest
     # Of the limit, not of the rest, which grows: what was reported would be taken back while nothing has moved.
-    return rest > RESTS_UNKNOWN_S or before >= WENT_ON_FACTOR * limit
+    # A group that went on without a rest for three times as long as it may rest has no habit of resting.
+    return rest > RESTS_UNKNOWN_S or before >= NOT_CHANCE * limit
 
 
 def _finding(model: GroupModel, members: list[int], whole: bool) -> Finding:

@@ -1,0 +1,15 @@
+"""What is taken for chance, and what no longer: said once, for every rule of the judgement."""
+
+from __future__ import annotations
+
+NOT_CHANCE = 3
+"""What happens once or twice may be chance; what happens three times is not. Three points make a trend, three windows a speed, three
+commits that are missing a silence, three rebalances that a record outlasts a crash loop (judgement, not measured)."""
+Z = 1.64
+"""95 %, one-sided: how many standard errors an estimate may be off."""
+UNSEEN = 0.05
+"""How far an estimate may be off, as a share of it, beyond what its own figures show: the lateness of before the known log ends (a
+delay of 900 s for good was seen as 884 to 930 s while the history was shorter), and the speed of a member."""
+RARE = 1_000
+"""What chance brings less than once in so many is a change: in looks at the groups of a topic or broker, and in days of a healthy
+group. More than one false report in as many would be too many."""

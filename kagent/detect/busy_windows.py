@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kagent.detect.capacity import LONGEST_S, RARE_GAP_S, kept, window_length_s
-from kagent.detect.commit_gaps import KEPT_GAPS
 from kagent.detect.evidence import idle_s
 from kagent.detect.observed_columns import ObservedColumns
 from kagent.detect.state import JudgeState, MemberState, Window, WindowStart
+from kagent.lag.commits import GAPS
 from kagent.lag.log_ends import EndHistory
 from kagent.lag.measure import Flags, Longs
 from kagent.policy import Policy
@@ -44,7 +44,7 @@ def advance(
         name = columns.units.names[at]
         known, now = members.get(name, MemberState()), int(columns.committed_at[at])
         if now > known.time:
-            members[name] = _committed(columns, at, known, now, excluded, ends, policy.hold)
+            members[name] = _committed(columns, at, known, now, excluded, ends, policy)
     return replace(state, members=members)
 
 
@@ -55,12 +55,12 @@ def _committed(
     now: int,
     excluded: Flags,
     ends: Mapping[str, EndHistory],
-    hold: float,
+    policy: Policy,
 ) -> MemberState:
     rows = np.flatnonzero(columns.owner == at)
     keys = columns.lags.keys(rows.tolist())
     done = dict(zip(keys, columns.lags.committed[rows].tolist(), strict=True))
-    gaps = (*known.gaps, now - known.time)[-KEPT_GAPS:] if known.time else known.gaps
+    gaps = (*known.gaps, now - known.time)[-GAPS:] if known.time else known.gaps
     new = replace(known, time=now, done=done, gaps=gaps)
     mark = known.mark
     # Another set of partitions: records that a former holder committed must not count as this member's speed.
@@ -74,7 +74,7 @@ def _committed(
         return replace(new, mark=WindowStart(now, done))
     records = _records(columns, rows, keys, mark)
     # A window in which nothing is done goes on: a client that commits once a block does nothing for minutes, and then all of it.
-    if not records or (now - mark.time) / 1000 < window_length_s(float(columns.gap[at]), hold):
+    if not records or (now - mark.time) / 1000 < window_length_s(float(columns.gap[at]), policy):
         return replace(new, mark=after)
     if after.unproven_since:
         return replace(new, mark=WindowStart(now, done))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import sqrt
 from statistics import median
 
 import numpy as np
@@ -17,20 +18,22 @@ import numpy as np
 from kagent.detect.chance import NOT_CHANCE, Z
 from kagent.detect.inflow import Interval
 from kagent.detect.state import Window
+from kagent.lag.commits import GAPS
 from kagent.lag.measure import Floats
-from kagent.policy import shortened
+from kagent.policy import Policy, shortened
 
-SHORTEST_S, LONGEST_S = 30.0, 90.0
-"""A window lasts three commit gaps (NOT_CHANCE), within these times: a shorter one measures the size of polls."""
-RARE_GAP_S = LONGEST_S / 2
-"""Above this gap even the longest window is one commit or two; a half-covered one then counts with its mean busy length."""
-MOST, RECENT_MS, OLDEST_MS = 12, 600_000, 7_200_000
+LONGEST_S = 90.0
+"""A window lasts three commit gaps (NOT_CHANCE), at most this, and at least three of the policy's ``cadence``: a shorter one measures the
+size of polls."""
+RARE_GAP_S = LONGEST_S / NOT_CHANCE
+"""Above this gap even the longest window is less than three gaps; a half-covered one then counts with its mean busy length."""
+MOST, RECENT_MS, OLDEST_MS = GAPS, 600_000, 7_200_000
 """Windows kept; of the last ten minutes if there are three: a slow leak shows, noise does not. What is older than two hours tells nothing
 of now; and what is known now promises nothing beyond two hours."""
-RESOLVED = 1.1
-"""Twelve windows resolve ten per cent: a speed, or a time to catch up, that differs by less is the same."""
 PRIOR_SD, PRIOR_WEIGHT = 0.2, 2
 """Two windows must not be certain."""
+RESOLVED = 1 + Z * PRIOR_SD / sqrt(MOST)
+"""What twelve windows resolve, ten per cent: a speed, an inflow or a time to catch up that differs by less is the same."""
 FULLEST = 0.85
 """Of its speed a member should get at most this share: with all of it a backlog never drains, and the inflow is never even."""
 
@@ -50,9 +53,10 @@ class Capacity:
         return median(speeds.tolist()) if len(speeds) else 0.0
 
 
-def window_length_s(gap_s: float, hold_s: float) -> float:
-    """How long a window lasts at least, by the member's median gap between commits and the policy's ``hold``."""
-    return max(shortened(SHORTEST_S, hold_s), min(NOT_CHANCE * gap_s, shortened(LONGEST_S, hold_s)))
+def window_length_s(gap_s: float, policy: Policy) -> float:
+    """How long a window lasts at least, by the member's median gap between commits."""
+    least_s, most_s = (shortened(s, policy.hold) for s in (NOT_CHANCE * policy.cadence, LONGEST_S))
+    return min(max(NOT_CHANCE * gap_s, least_s), most_s)
 
 
 def kept(windows: Sequence[Window], now: int) -> tuple[Window, ...]:

@@ -18,8 +18,6 @@ it is shorter: that a member commits nothing, or that kagent does not see it."""
 LONGEST_GAP_S = 3600.0
 """Some groups do once an hour what they do: so long they are watched before it is known how they are. A standstill must last as long
 where it is unknown how often its group commits, or how long a fetch takes it, and in the first hour lateness needs more evidence."""
-KEPT_GAPS = 9
-"""Up to four gaps that are not the usual ones leave the median of nine among the usual ones."""
 
 
 def usual_gaps_ms(

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kagent.contract.recommendation import GroupKind
+from kagent.detect.chance import NOT_CHANCE
 from kagent.detect.state import JudgeState
 from kagent.lag.measure import Lags
 from kagent.lag.membership import NOBODY, Roster
@@ -29,9 +30,8 @@ SURE = 1.0
 """More than one common commit: two processes with five seconds between commits meet in a millisecond three times a day."""
 APART = 0.1
 """What a look takes from it at which both were committed at different times. Of those that share a process some move in every commit,
-others in every tenth; that two processes meet twice within ten looks happens to them once a year."""
-MOST = 4.0
-"""Forty looks apart end what is known: a partition that was given to another process."""
+others in every tenth; that two processes meet twice within ten looks happens to them once a year. Three common commits are all that counts (NOT_CHANCE), so thirty looks apart end what is known: a
+partition that was given to another process."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def _is_as_ever(times: Sequence[int], known: Mapping[str, Committer]) -> bool:
     if not known:
         return different == len(times)
     all_known = different == 1 and len(known) == len(times)
-    return all_known and len(set(known.values())) == 1 and next(iter(known.values()))[1] >= MOST
+    return all_known and len(set(known.values())) == 1 and next(iter(known.values()))[1] >= NOT_CHANCE
 
 
 def units_of(roster: Roster | None, lags: Lags, kind: GroupKind, known: Mapping[str, Committer]) -> Units:
@@ -143,7 +143,7 @@ def _after_commit(known: Committer, again: bool, apart: bool, beside: bool, join
     label came at another time; ``beside``: whether any partition came with it; ``joined``: the label of those."""
     label, times = known
     if label and again:
-        return label, min(times + 1, MOST)
+        return label, min(times + 1, NOT_CHANCE)
     if beside and times <= SURE:
         return joined, 1.0
     if not label or not apart:

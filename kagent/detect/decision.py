@@ -139,9 +139,7 @@ def _finding(
 
 def _needed_s(model: GroupModel, line: Line | None, limits: evidence.LatenessLimits) -> float:
     """How long the member must have been late and growing, s."""
-    need = evidence.needed_s(
-        model.state, limits.growing_need, model.now, model.policy.evidence, evidence.NEW_GROWING
-    )
+    need = evidence.needed_s(model.state, limits.growing_need, model.now, model.policy, evidence.NEW_GROWING)
     if line is None or line.likely:
         return need
     # What holds for an optimist alone waits until the intervals are narrower: with 60 s, of 89 sick archetypes (five seeds each) three
@@ -169,7 +167,7 @@ def _missing(
             member.model.state,
             limits.draining_need,
             member.model.now,
-            member.model.policy.evidence,
+            member.model.policy,
             evidence.NEW_DRAINING,
         )
         if evidence.enough_drain(known, least, ratio, limits):

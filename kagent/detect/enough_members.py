@@ -19,15 +19,14 @@ from kagent.detect.dealing import dealt, greatest, most_of, piles_of
 from kagent.detect.evidence import LatenessLimits
 from kagent.detect.forecast import drain_s
 from kagent.detect.group_model import GroupModel
-from kagent.detect.inflow import MINUTES, totals
-from kagent.lag.log_ends import UNKNOWN
+from kagent.detect.inflow import totals
+from kagent.lag.log_ends import LATELY_MS, UNKNOWN
 from kagent.lag.measure import Flags, Floats, Longs
-from kagent.lag.time_units import MINUTE_MS
 
 SPARE = 0.6
 """Of a member's speed: above FULLEST more members are due, and fewer only if each then stays below this share. A load that swings by
 less than 1.4 between them changes nothing."""
-RAISED_MS = MINUTES * MINUTE_MS
+RAISED_MS = LATELY_MS
 """For so long after a rise the usual inflow is partly of before it, and the number is corrected upward at once."""
 MOST_COUNTS = 400
 

@@ -27,12 +27,9 @@ RECORDS = 30
 """Fewer prove nothing: ten records of five seconds each are noise, and so is where a group has read so few."""
 HABIT_FACTOR = 2.0
 """The next spell is longer than the longest of n with probability 1/(n+1); the factor buys the tail."""
-LONGEST_NEED_S = 1800.0
-"""Beyond it a habit is reported each day."""
-# A backlog that drains opens only if it has fallen by as much as a member may be late that is on time (30 s), a tenth of its peak, and
+# A backlog that drains opens only if it has fallen by as much as a member may be late that is on time (30 s), and
 # half of what capacity and inflow promise. Without that, a consumer that is late on purpose is reported whenever a log-end sample is
 # missing.
-FALL_SHARE = 0.1
 NEW_GROWING, NEW_DRAINING, NEW_MS = 4.0, HABIT_FACTOR, round(LONGEST_GAP_S * SECOND_MS)
 """A group whose first hour (LONGEST_GAP_S) is not over has unknown habits: it needs four times the evidence, and twice of a backlog
 that drains, so that a group first seen badly spread is still reported within ten minutes."""
@@ -93,14 +90,15 @@ def first_verdict_s(policy: Policy) -> float:
     return FIRST_VERDICT_SLACK * (policy.settle + policy.min_behind + policy.evidence * need)
 
 
-def needed_s(state: JudgeState, base: float, now: int, factor: float, new_factor: float) -> float:
+def needed_s(state: JudgeState, base: float, now: int, policy: Policy, new_factor: float) -> float:
     """Seconds of evidence that this group needs: the least (times the policy's ``evidence``), or twice the longest spell after
     which it caught up by itself."""
     new = now - state.first_seen < NEW_MS
     # Ville's inequality bounds how likely a healthy spell lasts as long as this:
     # https://en.wikipedia.org/wiki/Ville%27s_inequality
-    least = factor * base * (new_factor if new and not state.habits else 1.0)
-    return max(least, min(LONGEST_NEED_S, HABIT_FACTOR * habit(state.habits, SPELL, now)))
+    least = policy.evidence * base * (new_factor if new and not state.habits else 1.0)
+    # A habit of being late for longer than anybody waits for a drain is reported each day.
+    return max(least, min(policy.await_drain, HABIT_FACTOR * habit(state.habits, SPELL, now)))
 
 
 def enough_growth(member: MemberState, gap: float, need: float, limits: LatenessLimits) -> bool:
@@ -133,9 +131,7 @@ def enough_drain(member: MemberState, need: float, speed_over_inflow: float, lim
 def _falls_as_promised(fall: Fall, last: int, speed_over_inflow: float, limits: LatenessLimits) -> bool:
     # Seconds of lateness that fall per second: speed ÷ inflow − 1 (V is time of the log, and the log grows at the inflow).
     promised = (last - fall.since) / 1000 * max(0.0, speed_over_inflow - 1)
-    return fall.most - fall.least >= max(
-        limits.on_time, FALL_SHARE * fall.most, PAUSE_SHARE * min(promised, fall.most)
-    )
+    return fall.most - fall.least >= max(limits.on_time, PAUSE_SHARE * min(promised, fall.most))
 
 
 def voted(votes: Mapping[str, float], verdict: str, most: float) -> dict[str, float]:

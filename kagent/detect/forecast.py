@@ -18,10 +18,10 @@ import numpy.typing as npt
 from kagent.lag.measure import Flags, Floats
 
 Codes = npt.NDArray[np.int32]
-LONGEST_S, LONGEST_PER_LATE = 3600.0, 20.0
-"""The longest time to catch up that counts as help: an hour, or this many times the lateness. Both are an hour for a member that
-is three minutes late, when such a verdict usually opens. With a fixed hour, the verdict of a group that is left alone would change
-as its backlog grows, although the same action would still help."""
+LONGEST_PER_LATE = 20.0
+"""The longest time to catch up that counts as help, in times of the lateness: an hour for a member that is three minutes late, when such
+a verdict usually opens. With a fixed hour, the verdict of a group that is left alone would change as its backlog grows, although the
+same action would still help."""
 EXACT_S = 1.0
 """How exactly the least time is searched."""
 
@@ -45,12 +45,12 @@ class Placement:
     eligible: Flags | None = None
 
 
-def longest_s(lateness: float) -> float:
-    """The longest remedy that counts as one, for a member that is so late (V, s)."""
-    return max(LONGEST_S, LONGEST_PER_LATE * lateness)
+def longest_s(lateness: float, draining_need: float) -> float:
+    """The longest remedy that counts as one, for a member that is so late (V, s), at least as late as a backlog must be seen to drain."""
+    return LONGEST_PER_LATE * max(lateness, draining_need)
 
 
-def best_drain_s(units: Placement, capacity: Floats, longest: float = LONGEST_S) -> float:
+def best_drain_s(units: Placement, capacity: Floats, longest: float) -> float:
     """The least T that "largest first into the emptiest, ties stay at home" finds; inf above ``longest``, s."""
     if not len(capacity) or not len(units.home):
         return 0.0

@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kagent.lag.log_ends import PAUSE, EndHistory
+from kagent.lag.log_ends import LATELY_MS, PAUSE, EndHistory
 from kagent.lag.measure import Floats, Lags
 from kagent.lag.time_units import MINUTE_MS
 
-MINUTES = 5
-"""Five minutes are `hold`; a longer horizon doubles the time to detect (measured in the simulator)."""
+MINUTES = LATELY_MS // MINUTE_MS
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,14 +14,15 @@ from statistics import NormalDist
 
 import numpy as np
 
+from kagent.detect.capacity import RECENT_MS
 from kagent.detect.chance import RARE, Z
 from kagent.detect.late_member import LateMember
 from kagent.lag.log_ends import BY_THE_MINUTE
 from kagent.lag.measure import Floats
 from kagent.lag.time_units import DAY_MS, MINUTE_MS
 
-FEWEST = 10
-"""The fewest minutes that tell how an inflow swings, of those for each of which log ends are kept."""
+FEWEST = RECENT_MS // MINUTE_MS
+"""The fewest minutes that tell how an inflow swings, of those for each of which log ends are kept: as many as tell of a speed."""
 DRAWS = RARE * DAY_MS // MINUTE_MS
 """Minutes of so many days: what comes by chance less often is a change."""
 SHARE = 0.125

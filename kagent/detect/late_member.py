@@ -11,17 +11,13 @@ import numpy as np
 
 from kagent.contract.recommendation import Verdict
 from kagent.detect import capacity
-from kagent.detect.capacity import RECENT_MS
+from kagent.detect.capacity import RECENT_MS, RESOLVED
 from kagent.detect.evidence import PAUSE_SHARE, LatenessLimits
 from kagent.detect.forecast import longest_s
 from kagent.detect.group_model import GroupModel
-from kagent.detect.inflow import MINUTES
 from kagent.detect.peers import SPANS_MS
+from kagent.lag.log_ends import LATELY_MS
 from kagent.lag.measure import Floats, Longs
-from kagent.lag.time_units import MINUTE_MS
-
-AS_MUCH = 1.15
-"""A peer's inflow within 15 % is "as much"."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +119,7 @@ class LateMember:
         """Records/s that arrived for ``keeping_up``, [span, peer, topic]: back to five minutes before the member fell behind, and no further
         than the assignment."""
         model = self.model
-        since = max(model.member_state(self.at).on_time_at - MINUTES * MINUTE_MS, model.state.assigned_at)
+        since = max(model.member_state(self.at).on_time_at - LATELY_MS, model.state.assigned_at)
         known = model.now - SPANS_MS >= since
         known[0] = True
         return model.inflow_by_topic[known][:, self.keeping_up]
@@ -177,10 +173,10 @@ class LateMember:
         must be as much, or there was more time for those."""
         done = np.array([self.done.get(t, 0.0) for t in self.model.lags.topics])
         share = done.sum() / max(float(self._gets.sum()), 1e-9)
-        behind = (done > 0) & (done <= AS_MUCH * share * self._gets)
+        behind = (done > 0) & (done <= RESOLVED * share * self._gets)
         others = (done > 0) & ~behind
         # Who gets less of the other topics has more time for these, so it proves nothing.
-        as_much = (theirs[..., others] * AS_MUCH >= done[others]).all(axis=-1)
+        as_much = (theirs[..., others] * RESOLVED >= done[others]).all(axis=-1)
         ratio = (theirs[..., behind] / done[behind]).min(axis=-1, initial=np.inf)
         return np.where(as_much & behind.any(), ratio, 0.0) * self.speed[1]
 
@@ -217,7 +213,7 @@ class LateMember:
     @property
     def longest_s(self) -> float:
         """A remedy that takes longer is none for this member."""
-        return longest_s(self.lateness)
+        return longest_s(self.lateness, LatenessLimits.of(self.model.policy).draining_need)
 
     @cached_property
     def best(self) -> float:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from kagent.contract.recommendation import GroupKind
 from kagent.detect import inflow as inflows
 from kagent.detect.backlog import backlog, waiting_since
+from kagent.detect.capacity import RECENT_MS
 from kagent.detect.chance import NOT_CHANCE
 from kagent.detect.commit_gaps import usual_gaps_ms
 from kagent.detect.committers import Units, co_partitioned, units_of
@@ -23,10 +24,6 @@ from kagent.lag.measure import Flags, Floats, Lags, Longs
 from kagent.lag.membership import NOBODY, kind_of
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
-
-LATE_FOR_LONG_MS = 1_200_000
-"""After twenty minutes of lateness the mean over them bounds the inflow from below, or frequent bursts with a calm median would
-never be reported. No more of them: what arrived an hour ago need not come again."""
 
 
 @dataclass(frozen=True)
@@ -147,8 +144,8 @@ def _late_for_long(names: Sequence[str], state: JudgeState) -> dict[int, tuple[i
     """Code of each member that has been late for long → from when until when it is looked at, ms."""
     # The stretch of the backlog, not of the spell: a lull ends a spell, and the mean over it has to span bursts and lulls.
     known = {at: state.members[name].backlog for at, name in enumerate(names) if name in state.members}
-    late = {at: b for at, b in known.items() if b and b.last - b.began >= LATE_FOR_LONG_MS}
-    return {at: (b.last - LATE_FOR_LONG_MS, b.last) for at, b in late.items()}
+    late = {at: b for at, b in known.items() if b and b.last - b.began >= RECENT_MS}
+    return {at: (b.last - RECENT_MS, b.last) for at, b in late.items()}
 
 
 def _rates_since(

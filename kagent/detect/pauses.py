@@ -12,8 +12,8 @@ from dataclasses import replace
 from statistics import median
 
 from kagent.detect.capacity import RECENT_MS
-from kagent.detect.commit_gaps import KEPT_GAPS
 from kagent.detect.state import JudgeState
+from kagent.lag.commits import GAPS
 
 USUAL_S = 10.0
 """Until one was seen: two heartbeats of KIP-848 (5 s by default), and what groups of fast pollers take with the eager protocol."""
@@ -35,7 +35,7 @@ def learned(state: JudgeState, committed_at: Mapping[str, int]) -> JudgeState:
             found.append(round(max(0.0, after - before - median(known.gaps)) / 1000, 1))
     if len(waiting) == len(state.stopping):
         return state
-    return replace(state, stopping=waiting, pauses_s=tuple(found[-KEPT_GAPS:]))
+    return replace(state, stopping=waiting, pauses_s=tuple(found[-GAPS:]))
 
 
 def usual_s(state: JudgeState) -> float:

@@ -22,7 +22,7 @@ COST_SD = log(2)
 """Before anything is known: records of one topic rarely take more than twice, or less than half, of what those of another take."""
 STEPS, EXACT = 20, 1e-3
 """Costs are found to a thousandth, which takes four to eight steps."""
-SHARES = round(1 / (RESOLVED - 1))
+SHARES = int(1 / (RESOLVED - 1))
 """A topic's share of a member's time is asked in tenths, which is what twelve windows resolve (RESOLVED): costs differ by orders of magnitude, shares of the
 time do not. In quarters, 7 of 10 groups with a topic of 84 % were called right, in tenths 15 of 16."""
 

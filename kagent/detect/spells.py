@@ -15,15 +15,11 @@ import numpy as np
 
 from kagent.detect.capacity import RARE_GAP_S
 from kagent.detect.chance import UNSEEN, Z
-from kagent.detect.evidence import PAUSE_SHARE, SPELL, LatenessLimits
+from kagent.detect.evidence import COMMITS_RARE, PAUSE_SHARE, SPELL, LatenessLimits
 from kagent.detect.group_model import GroupModel
 from kagent.detect.habits import learned
 from kagent.detect.state import Backlog, Fall, JudgeState, MemberState, Spell, Window
 from kagent.lag.time_units import MINUTE_MS
-
-STEP = 0.5
-"""A commit adds at most this share of the least evidence (30 s), or the time that its records took: a long gap is a pause unless work
-fills it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,8 +215,9 @@ def history(known: MemberState, look: Look, limits: LatenessLimits) -> tuple[tup
 
 
 def step_s(look: Look, before: int, limits: LatenessLimits) -> float:
-    """Commit time that a look adds, s."""
-    return min((look.time - before) / 1000, max(STEP * limits.growing_need, look.worked_s))
+    """Commit time that a look adds, s: at most half of the least evidence (30 s), as that takes two commits, or the time that its records
+    took. A long gap is a pause unless work fills it."""
+    return min((look.time - before) / 1000, max(limits.growing_need / COMMITS_RARE, look.worked_s))
 
 
 def next_spell(known: MemberState, look: Look, limits: LatenessLimits) -> Spell | None:

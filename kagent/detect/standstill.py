@@ -22,9 +22,6 @@ from kagent.lag.measure import Flags, Lags, Longs
 from kagent.lag.membership import NOBODY
 from kagent.policy import Policy
 
-SOLE_FACTOR = 3.0
-"""The only partition of its topic on a member may wait this much longer: a priority consumer starves topics, not records."""
-
 
 def advance(
     columns: ObservedColumns, state: JudgeState, as_of: int, first_commit: int, policy: Policy

@@ -20,16 +20,11 @@ from kagent.detect.enough_members import RAISED_MS, Enough, capacity_of
 from kagent.detect.evidence import LatenessLimits
 from kagent.detect.finding import Finding
 from kagent.detect.group_model import GroupModel
-from kagent.detect.inflow import MINUTES
 from kagent.detect.state import JudgeState, Useful
-from kagent.lag.time_units import MINUTE_MS
+from kagent.lag.log_ends import LATELY_MS
 
-LOOK_EVERY_MS = MINUTES * MINUTE_MS
+LOOK_EVERY_MS = LATELY_MS
 """A group that is well is looked at for fewer members once its usual inflow is of other minutes than at the last look."""
-# The HPA's stabilization window: https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale/
-FEWER_AFTER_MS = 1_800_000
-"""For so long fewer must do, as an HPA waits before it removes a member (5 min by default), and longer: a member that is missed
-costs a backlog."""
 SPREAD_ALONE, PARTITIONS, SETTLING = "spread", "partitions", "settling"
 
 
@@ -95,19 +90,21 @@ def _weighed(model: GroupModel, counts: Enough, known: Useful, have: int) -> Use
             return replace(known, because=because, more_since=since, fewer_since=0)
         return _raised(known, max(enough, counts.now), now)
     fewest = max(counts.fewest, enough)
-    return _fewer(replace(known, because=because, more_since=0), late, fewest, now)
+    return _fewer(model, replace(known, because=because, more_since=0), late, fewest)
 
 
 def _raised(known: Useful, members: int, now: int) -> Useful:
     return replace(known, members=members, because="", more_since=0, fewer_since=0, raised_at=now)
 
 
-def _fewer(known: Useful, late: bool, fewest: int, now: int) -> Useful:
-    """Fewer members where they have been enough for long."""
+def _fewer(model: GroupModel, known: Useful, late: bool, fewest: int) -> Useful:
+    """Fewer members where they have been enough for as long as the policy's ``cooldown``, and for what the usual inflow looks back on:
+    a member that is missed costs a backlog."""
     if late or fewest >= known.members:
         return replace(known, fewer_since=0)
-    since = known.fewer_since or now
-    if now - since < FEWER_AFTER_MS:
+    since = known.fewer_since or model.now
+    # As an HPA's stabilization window: https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale/
+    if model.now - since < max(model.policy.cooldown * 1000, LOOK_EVERY_MS):
         return replace(known, fewer_since=since)
     return replace(known, members=fewest, fewer_since=0)
 

@@ -24,16 +24,11 @@ from kagent.detect.group_model import GroupModel
 from kagent.detect.state import Incident, JudgeState, OtherAction
 from kagent.incident.followed import followed, unfollowed
 from kagent.lag.observation import Observation
-from kagent.policy import Policy, shortened
+from kagent.policy import Policy
 from kagent.recommend.render import Diagnosis, compose, diagnose
 
-CHANGED = 0.25
-"""A skew that changed by this share is worth an update."""
 GROWN = 2.0
 """So is a lateness that has doubled: a dozen updates from a minute to days, and a reader is never wrong by more than half."""
-OTHER_S = 120.0
-"""What was published is taken back only once something else has been so for this long: that nothing is the matter and no member late,
-or that another verdict leads."""
 COUNTS = (ActionType.SET_MEMBER_COUNT, ActionType.RAISE_PARALLELISM)
 """The actions about a number of members."""
 
@@ -256,7 +251,7 @@ def _calm(model: GroupModel, incident: Incident, messages: list[Recommendation])
     since = incident.calm_since or model.now
     incident = replace(incident, calm_since=since)
     # A reassignment ends all spells, so for a while no late member can be found: that is no proof that the cause is gone.
-    calm = model.now - since >= shortened(OTHER_S, max(model.policy.hold, 25.0)) * 1000
+    calm = model.now - since >= _taken_back_after_s(model.policy) * 1000
     if not calm or _settling(model, incident) or _waits_for_drain(model, incident):
         return _kept(model, incident, messages)
     message = _resolved(model, incident)
@@ -270,6 +265,12 @@ def _calm(model: GroupModel, incident: Incident, messages: list[Recommendation])
         track=_tracked(model.state, message),
     )
     return IncidentChange(state, (*messages, message))
+
+
+def _taken_back_after_s(policy: Policy) -> float:
+    """How long something else must have been so that what was published is taken back, s: that nothing is the matter and no member late,
+    or that another verdict leads. As long as the most evidence that a verdict needs, and at least a commit more."""
+    return max(LatenessLimits.of(policy).draining_need, policy.cadence)
 
 
 def _waits_for_drain(model: GroupModel, incident: Incident) -> bool:
@@ -371,7 +372,8 @@ def _goes_on(
 def _moved(model: GroupModel, incident: Incident, lead: Finding) -> bool:
     """Whether the figures that were published mislead by now."""
     later = lead.behind >= GROWN * incident.behind > 0
-    return later or abs(model.skew - incident.skew) > CHANGED * incident.skew
+    # A skew that changed by as much as a plan must gain is worth an update.
+    return later or abs(model.skew - incident.skew) > model.policy.min_gain * incident.skew
 
 
 def _runs_out(model: GroupModel, incident: Incident) -> bool:
@@ -390,7 +392,7 @@ def _escalates(policy: Policy, incident: Incident, lead: Finding) -> bool:
 def _may_swing_back(model: GroupModel, lead: Finding, since: int) -> bool:
     """Whether another verdict, which has led ``since`` then (ms), is no news yet."""
     # Verdicts near a boundary swing from look to look; each change would be a notification.
-    if model.now - since < OTHER_S * 1000:
+    if model.now - since < _taken_back_after_s(model.policy) * 1000:
         return True
     # While a late group drains, what was published stands, whatever the spread of the rest looks like.
     return lead.verdict in SPREAD and model.longest_drain < float("inf")

@@ -25,7 +25,7 @@ from kagent.contract.admission import Millis, Offset, Partition, Topic, checked,
 from kagent.contract.events import TopicOffsets, TopicTombstones
 
 GONE = -1
-GAPS = 16
+GAPS = 12
 """How many gaps between commits are remembered, to learn the group's own cadence on this topic."""
 LATEST = 3
 """Different offsets of a partition that are remembered, to tell progress from a retry that goes back and forth."""

@@ -8,10 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from kagent.lag.commits import GONE, TopicCommits
-from kagent.lag.log_ends import EndHistory
-
-DELETED = 300_000
-"""A topic that was never sampled and has had no commit for this long, in ms, is taken as deleted."""
+from kagent.lag.log_ends import LATELY_MS, EndHistory
 
 
 def unread(
@@ -22,8 +19,8 @@ def unread(
     for name, row in commits.items():
         history = ends.get(name)
         if history is None or not history.samples:
-            # A new topic is committed to before its first sample; a deleted one is never sampled again.
-            if row.last - row.first > longest and now - row.last < DELETED:
+            # A new topic is committed to before its first sample; a deleted one is never sampled again, and nobody commits to it.
+            if row.last - row.first > longest and now - row.last < LATELY_MS:
                 return f"the log ends of {name} have never been read, though the group commits to it"
         elif row.last - history.last > longest:
             age = (row.last - history.last) / 1000

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kagent.lag.time_units import DAY_MS, SECOND_MS
+from kagent.lag.time_units import DAY_MS, MINUTE_MS, SECOND_MS
 
 Longs = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -30,6 +30,8 @@ YOUNG = SPACING[0][0]
 BY_THE_MINUTE = SPACING[1][0]
 # In ms: twice the default interval between samples. Two that are further apart are noted as a gap.
 PAUSE = 10 * SECOND_MS
+LATELY_MS = 5 * MINUTE_MS
+"""What arrives is measured over five minutes, as long as `hold`; a longer time doubles the time to detect (measured in the simulator)."""
 OLDEST = 7 * DAY_MS
 """What groups do repeats itself by the day and the week: what was longer ago is forgotten."""
 # Rows are added 64 at a time: numpy arrays do not grow, and copying all samples for each new one would be quadratic.
@@ -286,7 +288,7 @@ class EndHistory:
         grown[np.asarray(without, np.int64)] = False
         return bool(grown.any())
 
-    def rates(self, window: int = 300_000) -> Floats:
+    def rates(self, window: int = LATELY_MS) -> Floats:
         """Inflow of every partition in records/s over the last ``window`` ms that were watched; 0 before two samples."""
         if self._rates is not None and self._rates[:2] == (self.last, window):
             return self._rates[2]
@@ -301,7 +303,7 @@ class EndHistory:
         self._rates = (self.last, window, rates)
         return rates
 
-    def least_rates(self, horizon: int, window: int = 300_000) -> Floats:
+    def least_rates(self, horizon: int, window: int = LATELY_MS) -> Floats:
         """What :meth:`rates` will not fall below in samples of the next ``horizon`` ms, however little is received."""
         if not self._count:
             return np.zeros(self.partitions)

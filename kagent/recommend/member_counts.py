@@ -8,7 +8,6 @@ import numpy as np
 
 from kagent.detect.capacity import FULLEST
 from kagent.detect.dealing import dealt, fullest, greatest, piles_of
-from kagent.detect.enough_members import MOST_COUNTS
 from kagent.detect.group_model import GroupModel
 from kagent.lag.measure import Floats, Longs
 
@@ -64,7 +63,7 @@ class Counts:
         dealt out for itself at most one, where it has fewer partitions than members."""
         sizes = np.unique(np.bincount(self.pile))
         counts = range(1, greatest(self.pile) + 1)
-        return [n for n in counts if all(size % n == 0 for size in sizes[sizes > n].tolist())][-MOST_COUNTS:]
+        return [n for n in counts if all(size % n == 0 for size in sizes[sizes > n].tolist())]
 
     @property
     def _total(self) -> float:

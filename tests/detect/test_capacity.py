@@ -8,6 +8,7 @@ import pytest
 from kagent.detect import capacity
 from kagent.detect.chance import Z
 from kagent.detect.state import Window
+from kagent.policy import Policy
 
 NOW = 1_700_000_000_000
 
@@ -81,7 +82,7 @@ def test_who_was_never_busy_is_taken_for_a_usual_one_and_can_do_what_it_keeps_up
 
 @pytest.mark.parametrize(("gap", "length"), [(1, 30), (5, 30), (20, 60), (300, 90)])
 def test_a_window_lasts_three_gaps_within_half_a_minute_and_one_and_a_half(gap: float, length: float) -> None:
-    assert capacity.window_length_s(gap, 300) == pytest.approx(length)
+    assert capacity.window_length_s(gap, Policy()) == pytest.approx(length)
 
 
 @pytest.mark.parametrize(

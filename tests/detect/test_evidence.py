@@ -82,12 +82,17 @@ def test_a_group_needs_twice_the_longest_spell_that_ended_by_itself_but_never_mo
     long = replace(known, habits={evidence.SPELL: Habit(5000.0, NOW)})
     old = replace(known, habits={evidence.SPELL: Habit(200.0, NOW - 8 * 86_400_000)})
 
-    assert [evidence.needed_s(s, 60, NOW, 1.0, 4.0) for s in (known, habit, long, old)] == [60, 400, 1800, 60]
+    assert [evidence.needed_s(s, 60, NOW, Policy(), 4.0) for s in (known, habit, long, old)] == [
+        60,
+        400,
+        1800,
+        60,
+    ]
 
 
 def test_a_new_group_needs_more_but_is_never_silent_for_a_fixed_time() -> None:
-    assert evidence.needed_s(JudgeState(first_seen=NOW), 60, NOW + 1000, 1.0, 4.0) == 240
-    assert evidence.needed_s(JudgeState(first_seen=NOW), 60, NOW + 3_700_000, 1.0, 4.0) == 60
+    assert evidence.needed_s(JudgeState(first_seen=NOW), 60, NOW + 1000, Policy(), 4.0) == 240
+    assert evidence.needed_s(JudgeState(first_seen=NOW), 60, NOW + 3_700_000, Policy(), 4.0) == 60
 
 
 def test_a_verdict_that_two_thirds_of_the_looks_gave_is_agreed_on() -> None:
@@ -132,4 +137,7 @@ def test_more_looks_count_the_longer_a_verdict_has_been_published(stood_s: float
 def test_the_policy_may_ask_for_more_or_less_evidence() -> None:
     known = JudgeState(first_seen=NOW - 10 * 86_400_000)
 
-    assert [evidence.needed_s(known, 60, NOW, factor, 4.0) for factor in (0.5, 1.0, 2.0)] == [30, 60, 120]
+    assert [
+        evidence.needed_s(known, 60, NOW, replace(Policy(), evidence=factor), 4.0)
+        for factor in (0.5, 1.0, 2.0)
+    ] == [30, 60, 120]

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from kagent.contract.recommendation import Verdict
+from kagent.detect.chance import UNSEEN
 from kagent.detect.facts import NAMED
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.forecast import Placement, best_drain_s
@@ -32,8 +33,8 @@ ONE_MEMBER = False
 ASKS = Asks.ASSIGNMENT
 SIGNS = BEHIND
 REMEDIES = (Remedy.SPREAD_KEYS, Remedy.FOLLOW_PLAN)
-NEARLY = 0.95
-"""Beyond this share of a member's capacity a queue takes hours to drain."""
+NEARLY = 1 - UNSEEN
+"""From this share on a partition may get as much as the fastest member does, and near that a queue takes hours to drain."""
 
 
 def holds(member: LateMember) -> dict[str, Any] | None:

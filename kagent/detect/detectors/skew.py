@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from kagent.contract.recommendation import Verdict
+from kagent.detect.capacity import RESOLVED
 from kagent.detect.finding import ROWS, Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
-from kagent.detect.late_member import AS_MUCH, LateMember, Line
+from kagent.detect.late_member import LateMember, Line
 from kagent.detect.remedies import Remedy
 from kagent.detect.signs import BEHIND
 from kagent.policy import Policy
@@ -77,7 +78,7 @@ LINES = (Line(holds, VERDICT), Line(may_help, VERDICT, likely=False))
 
 
 def _gets_more(member: LateMember) -> bool:
-    return member.inflow[1] > AS_MUCH * float(member.model.inflow.mid.mean())
+    return member.inflow[1] > RESOLVED * float(member.model.inflow.mid.mean())
 
 
 def model_of(model: GroupModel, finding: Finding) -> GroupModel:

@@ -31,7 +31,6 @@ from kagent.detect.group_model import GroupModel
 from kagent.detect.habits import PAUSE_FACTOR, habit
 from kagent.detect.remedies import Remedy
 from kagent.detect.signs import BEHIND
-from kagent.detect.standstill import SOLE_FACTOR
 from kagent.detect.start_position import has_commit
 from kagent.detect.state import Standing
 from kagent.lag.measure import Flags
@@ -181,7 +180,8 @@ def limit_s(model: GroupModel, at: int) -> float:
     elif not model.by_member:
         # Each partition may have a reader that commits at times of its own.
         limit = max(limit, NOT_CHANCE * cadence)
-    return limit if not _sole(model, at) else SOLE_FACTOR * limit
+    # A priority consumer starves topics, not records.
+    return limit if not _sole(model, at) else NOT_CHANCE * limit
 
 
 def _sole(model: GroupModel, at: int) -> bool:

@@ -42,7 +42,7 @@ HOLD_SHARE = 0.85
 """By default clients leave the group after 300 s in one poll (``max.poll.interval.ms`` of Java, librdkafka, aiokafka and
 kafka-python, KIP-62), as long as ``hold``: the silence would begin anew at the next holder, which hangs at the same record, and never
 last long enough. The rest is for a commit gap, a tick and the question to the coordinator."""
-RESTS_UNKNOWN_S = 9000.0
+RESTS_UNKNOWN_S = PAUSE_FACTOR * LONGEST_GAP_S
 """A job that works now and then may rest for an hour the first time it is seen; after that its habit is known."""
 
 

@@ -4,7 +4,16 @@ Every number in a constant of the judgement's packages is halved and doubled (a 
 halved), in a copy of the package, and the groups of captures and scenarios are judged again. A line a number: how many groups
 are called right, how many healthy ones are reported, and minutes until the sick ones are. A number whose lines are those of
 the first one decides nothing there: a candidate to be left out, or to be said by another constant. `--list` names and counts
-the numbers, and judges nothing.
+the numbers by kind, and judges nothing. The kind follows from how a constant is written:
+
+* ``unit``: a unit of time in another, ``SECOND_MS`` to ``DAY_MS``.
+* ``sentinel``: below 0, or a power of two that no clock reaches: no figure has this value.
+* ``bound``: marked as :data:`kagent.lag.bound.Bound`; a group below it is judged the same whatever the number is. The study's second line
+  has all bounds ten times as large at once, and must show that nothing changed.
+* ``judgement``: every other one.
+
+A constant without a number of its own says what others do and is not counted. The 1 of a formula over other constants is arithmetic, an
+index into one a place; neither is a number of its own.
 """
 
 from __future__ import annotations
@@ -32,16 +41,20 @@ from kagent.simulator import load, run
 HERE = Path(__file__).resolve()
 ROOT = HERE.parent.parent
 PACKAGES = ("detect", "recommend", "incident", "lag")
+KINDS = ("judgement", "bound", "sentinel", "unit")
+UNITS = ("SECOND_MS", "MINUTE_MS", "HOUR_MS", "DAY_MS")
 SEED = 8100
+TENFOLD = 10
 Judged: TypeAlias = dict[str, tuple[str, float | None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number in the source: its file below the root, the constant it belongs to, where it stands, and its value."""
+    """A number in the source: its file below the root, the constant it belongs to, its kind, where it stands, and its value."""
 
     file: Path
     constant: str
+    kind: str
     line: int
     column: int
     end: int
@@ -50,7 +63,8 @@ class Number:
     def changed(self, up: bool) -> str:
         """The number doubled or halved, as source text; a share stays one."""
         if isinstance(self.value, int):
-            return str(self.value * 2 if up else max(1, self.value // 2))
+            factor = TENFOLD if self.kind == "bound" else 2
+            return str(self.value * factor if up else max(1, self.value // factor))
         if up and 0 < self.value < 1:
             return repr((1 + self.value) / 2)
         return repr(self.value * 2 if up else self.value / 2)
@@ -65,16 +79,47 @@ def numbers(packages: Sequence[str]) -> Iterator[Number]:
 
 
 def _numbers(path: Path, statement: ast.stmt) -> Iterator[Number]:
-    if not isinstance(statement, ast.Assign):
+    for constant, value, bound in _assigned(statement):
+        formula = any(isinstance(node, ast.Name) and node.id.isupper() for node in ast.walk(value))
+        for node in _walk(value):
+            if not isinstance(node, ast.Constant) or node.end_col_offset is None:
+                continue
+            if not isinstance(node.value, int | float) or isinstance(node.value, bool) or node.value <= 0:
+                continue
+            if formula and node.value == 1:
+                continue
+            kind = "bound" if bound else _kind(constant, value)
+            yield Number(path, constant, kind, node.lineno, node.col_offset, node.end_col_offset, node.value)
+
+
+def _assigned(statement: ast.stmt) -> Iterator[tuple[str, ast.expr, bool]]:
+    """The constants that a statement assigns, each with its value and whether it is marked as a bound."""
+    if isinstance(statement, ast.AnnAssign) and statement.value is not None:
+        target, value, bound = statement.target, statement.value, ast.unparse(statement.annotation) == "Bound"
+    elif isinstance(statement, ast.Assign):
+        target, value, bound = statement.targets[0], statement.value, False
+    else:
         return
-    constant = ast.unparse(statement.targets[0])
-    if not constant.isupper():
-        return
-    for node in ast.walk(statement.value):
-        if not isinstance(node, ast.Constant) or node.end_col_offset is None:
-            continue
-        if isinstance(node.value, int | float) and not isinstance(node.value, bool) and node.value > 0:
-            yield Number(path, constant, node.lineno, node.col_offset, node.end_col_offset, node.value)
+    pairs = [(target, value)]
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        pairs = list(zip(target.elts, value.elts, strict=True))
+    yield from ((ast.unparse(name), each, bound) for name, each in pairs if ast.unparse(name).isupper())
+
+
+def _walk(value: ast.expr) -> Iterator[ast.AST]:
+    """All parts of an expression but indexes."""
+    yield value
+    for child in ast.iter_child_nodes(value):
+        if not (isinstance(value, ast.Subscript) and child is value.slice) and isinstance(child, ast.AST):
+            yield from _walk(child)  # type: ignore[arg-type]
+
+
+def _kind(constant: str, value: ast.expr) -> str:
+    if constant in UNITS:
+        return "unit"
+    negative = isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.USub)
+    shifted = isinstance(value, ast.BinOp) and isinstance(value.op, ast.LShift)
+    return "sentinel" if negative or shifted else "judgement"
 
 
 def judged(captures: Sequence[Path], scenarios: Sequence[Path]) -> Judged:
@@ -99,14 +144,14 @@ def _word(healthy: bool, said: bool, right: bool) -> str:
     return "right" if right else "wrong" if said else "silent"
 
 
-def _run(change: tuple[Number, bool] | None, arguments: Sequence[str]) -> Judged:
+def _run(changes: Sequence[tuple[Number, bool]], arguments: Sequence[str]) -> Judged:
     with tempfile.TemporaryDirectory() as folder:
         for package in ("kagent", "tables"):
             shutil.copytree(
                 ROOT / package, Path(folder) / package, ignore=shutil.ignore_patterns("__pycache__")
             )
-        if change is not None:
-            number, up = change
+        # From the right, so that the places of the others on the line stay what they are.
+        for number, up in sorted(changes, key=lambda c: -c[0].column):
             path = Path(folder) / number.file
             lines = path.read_text().splitlines(keepends=True)
             line = lines[number.line - 1]
@@ -140,6 +185,13 @@ def _changes(found: Judged, base: Judged) -> str:
     return ", ".join(other) or "delays alone"
 
 
+def _print(chosen: Sequence[Number]) -> None:
+    for kind in KINDS:
+        of_kind = [n for n in chosen if n.kind == kind]
+        print(*(f"{n.file}:{n.line}: {n.constant} {n.value}" for n in of_kind), sep="\n")
+        print(f"{kind}: {len(of_kind)} numbers in {len({(n.file, n.constant) for n in of_kind})} constants\n")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -159,19 +211,22 @@ def main() -> None:
         return
     chosen = [n for n in numbers(asked.packages) if any(t in f"{n.file}:{n.constant}" for t in asked.only)]
     if asked.list:
-        print(*(f"{n.file}:{n.line}: {n.constant} {n.value}" for n in chosen), sep="\n")
-        print(f"{len(chosen)} numbers in {len({(n.file, n.constant) for n in chosen})} constants")
+        _print(chosen)
         return
     arguments = ["--captures", *[str(p.resolve()) for p in asked.captures]]
     arguments += ["--scenarios", *[str(p.resolve()) for p in asked.scenarios]]
-    base = _run(None, arguments)
+    base = _run([], arguments)
     print(
         f"{'':70} {'right':>7} {'wrong':>7} {'silent':>7} {'healthy':>7} {'p50':>5} {'p95':>6}   what changed"
     )
     print(_line("as it is", base, base), flush=True)
+    bounds = [(n, True) for n in numbers(PACKAGES) if n.kind == "bound"]
+    print(_line("all bounds ten times as large", _run(bounds, arguments), base), flush=True)
     changes = [(n, up) for n in chosen for up in (False, True) if n.changed(up) != str(n.value)]
     with ThreadPoolExecutor(asked.jobs) as pool:
-        for (number, up), found in zip(changes, pool.map(lambda c: _run(c, arguments), changes), strict=True):
+        for (number, up), found in zip(
+            changes, pool.map(lambda c: _run([c], arguments), changes), strict=True
+        ):
             name = f"{number.file.relative_to('kagent')}: {number.constant} {number.value} → {number.changed(up)}"
             print(_line(name, found, base), flush=True)
 

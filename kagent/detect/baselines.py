@@ -8,12 +8,14 @@ from typing import Any
 
 from kagent.detect.standstill import reassigned
 from kagent.detect.state import JudgeState, MemberState
+from kagent.lag.bound import Bound
 from kagent.lag.membership import Roster
 from kagent.lag.observation import Observation
 from kagent.lag.time_units import HOUR_MS
 from kagent.policy import Policy
 
-MOST_NAMES = 500
+MOST_NAMES: Bound = 500
+"""Members of which is remembered when they came and went: the row of a larger group would be too large for a message."""
 
 
 def update_membership(state: JudgeState, seen: Observation, policy: Policy) -> JudgeState:

@@ -9,10 +9,11 @@ import numpy.typing as npt
 
 from kagent.detect.finding import ROWS
 from kagent.detect.group_model import GroupModel
+from kagent.lag.bound import Bound
 from kagent.lag.measure import Flags, Floats
 from kagent.lag.membership import NOBODY
 
-NAMED = 20
+NAMED: Bound = 20
 """Places that are listed in the evidence of a message."""
 
 

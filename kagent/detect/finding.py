@@ -7,11 +7,12 @@ from enum import Enum
 from typing import Any
 
 from kagent.contract.recommendation import Verdict
+from kagent.lag.bound import Bound
 
 NO_PROGRESS = frozenset({Verdict.STALLED, Verdict.STUCK_MEMBER})
 """Verdicts of partitions whose records wait while nothing is known to keep their members from them."""
 
-ROWS = 200
+ROWS: Bound = 200
 """The most places, moves or groups that a finding, a message, or what is remembered of a group may list: messages and rows must stay far
 below the broker's ``message.max.bytes``."""
 

@@ -16,11 +16,13 @@ import numpy as np
 from kagent.detect.capacity import PRIOR_SD, RESOLVED, pooled_variance
 from kagent.detect.chance import Z
 from kagent.detect.state import Window
+from kagent.lag.bound import Bound
 from kagent.lag.measure import Floats
 
 COST_SD = log(2)
 """Before anything is known: records of one topic rarely take more than twice, or less than half, of what those of another take."""
-STEPS, EXACT = 20, 1e-3
+STEPS: Bound = 20
+EXACT = 1e-3
 """Costs are found to a thousandth, which takes four to eight steps."""
 SHARES = int(1 / (RESOLVED - 1))
 """A topic's share of a member's time is asked in tenths, which is what twelve windows resolve (RESOLVED): costs differ by orders of magnitude, shares of the

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kagent.lag.bound import Bound
 from kagent.lag.time_units import DAY_MS, MINUTE_MS, SECOND_MS
 
 Longs = npt.NDArray[np.int64]
@@ -34,11 +35,11 @@ LATELY_MS = 5 * MINUTE_MS
 """What arrives is measured over five minutes, as long as `hold`; a longer time doubles the time to detect (measured in the simulator)."""
 OLDEST = 7 * DAY_MS
 """What groups do repeats itself by the day and the week: what was longer ago is forgotten."""
-# Rows are added 64 at a time: numpy arrays do not grow, and copying all samples for each new one would be quadratic.
-GROWTH = 64
+GROWTH: Bound = 64
+"""Rows are added so many at a time: numpy arrays do not grow, and copying all samples for each new one would be quadratic."""
 SHORTENED_AFTER_MS = 10_000
 """A leader that does not know yet that it leads no longer names an older end, but not for longer: its session has ended by then."""
-STORED_CELLS = 20_000
+STORED_CELLS: Bound = 20_000
 """Most numbers in a stored row, which keeps it far below the broker's ``message.max.bytes``."""
 
 

@@ -8,12 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from kagent.detect.group_model import GroupModel
+from kagent.lag.bound import Bound
 from kagent.lag.membership import Roster
 from kagent.planner.comparison import Alternative, alternatives
 from kagent.recommend.reassignment import Reassignment
 from kagent.strategies import Scenario
 
-MOST = 20_000
+MOST: Bound = 20_000
 """Above this many partitions the other strategies are left to `kagent plan`."""
 
 

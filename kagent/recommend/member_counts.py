@@ -9,9 +9,10 @@ import numpy as np
 from kagent.detect.capacity import FULLEST
 from kagent.detect.dealing import dealt, fullest, greatest, piles_of
 from kagent.detect.group_model import GroupModel
+from kagent.lag.bound import Bound
 from kagent.lag.measure import Floats, Longs
 
-FITTING = 5
+FITTING: Bound = 5
 """How many numbers of members the action lists at most, the least first."""
 
 

@@ -8,6 +8,7 @@ from shlex import quote
 from kagent.assignor.routes import ROUTES
 from kagent.contract.recommendation import Action, ActionType
 from kagent.detect.group_model import GroupModel
+from kagent.lag.bound import Bound
 from kagent.planner.comparison import Alternative
 from kagent.recommend.advice import (
     Advice,
@@ -30,8 +31,8 @@ APPLIES = {K.CLASSIC_JAVA: "kagent.apply=follow", K.CLASSIC_PYTHON: "apply=True 
 """What makes an assignor of kagent follow: without it, it only counts or logs what it would do."""
 LITTLE_LEFT = "what its members can process beyond the inflow is little beside the errors of both"
 """Why no bound can be promised although it is known who gets what."""
-# The best two as actions; the message lists every strategy under `alternatives`.
-MOST_SWITCHES = 2
+MOST_SWITCHES: Bound = 2
+"""The best two as actions; the message lists every strategy under `alternatives`."""
 
 
 def wait(advice: Advice) -> Iterator[Action]:

@@ -29,6 +29,7 @@ from kagent.detect.detectors import MOVES_CURE, OF, SPREAD, skew
 from kagent.detect.finding import ROWS, Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.seconds_behind import uncommitted_s
+from kagent.lag.bound import Bound
 from kagent.lag.measure import Flags, Floats
 from kagent.planner import comparison as planned
 from kagent.recommend.actions import actions
@@ -38,7 +39,7 @@ from kagent.recommend.member_counts import counts
 from kagent.recommend.reassignment import Reassignment, reassign
 
 # A message must stay well below max.message.bytes (1 MiB by default).
-WHOLE = 2000
+WHOLE: Bound = 2000
 """Up to this many partitions the message has the whole assignment and all moves; it lists up to this many members. Of a
 larger group it has the first ROWS moves of the plan."""
 

@@ -16,14 +16,16 @@ from statistics import median
 import numpy as np
 
 from kagent.detect.chance import NOT_CHANCE, Z
+from kagent.detect.commit_gaps import USUAL_GAP_S
+from kagent.detect.habits import PAUSE_FACTOR
 from kagent.detect.inflow import Interval
 from kagent.detect.state import Window
 from kagent.lag.commits import GAPS
 from kagent.lag.measure import Floats
 from kagent.policy import Policy, shortened
 
-LONGEST_S = 90.0
-"""A window lasts three commit gaps (NOT_CHANCE), at most this, and at least three of the policy's ``cadence``: a shorter one measures the
+LONGEST_S = PAUSE_FACTOR * USUAL_GAP_S
+"""Without progress for this long (90 s) a member has paused. A window lasts three commit gaps (NOT_CHANCE), at most this, and at least three of the policy's ``cadence``: a shorter one measures the
 size of polls."""
 RARE_GAP_S = LONGEST_S / NOT_CHANCE
 """Above this gap even the longest window is less than three gaps; a half-covered one then counts with its mean busy length."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from kagent.detect.group_model import GroupModel
 from kagent.detect.state import JudgeState
 
-ROLL_S = 120.0
-"""How long a rolling restart takes a member, generously."""
 TURNS = 3
 """Rebalances that the restart of a member makes, at most: two of an eager group (it leaves, it joins), three of a cooperative one."""
 IN_A_ROW = 3
@@ -17,9 +15,10 @@ AT_ONCE_S = 15.0
 
 def may_be_deployment(model: GroupModel) -> bool:
     """Whether the latest rebalances may be rolling restarts or changes of scale: every member comes and goes in turn, they have not
-    lasted beyond `deploy_silence` and two minutes a member, and they are no more than some deployments in a row make."""
+    lasted beyond `deploy_silence` and three minutes a member, and they are no more than some deployments in a row make."""
     state = model.state
-    patience_s = max(model.policy.deploy_silence, ROLL_S * len(state.names))
+    # A member's restart takes as long as its rebalances take to settle, generously.
+    patience_s = max(model.policy.deploy_silence, TURNS * model.policy.settle * len(state.names))
     everybody = len(state.comings.keys() | set(state.names))
     few = _turns(state) <= IN_A_ROW * TURNS * everybody
     return few and state.restless_s < patience_s and not come_and_go(model)

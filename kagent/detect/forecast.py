@@ -15,13 +15,17 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from kagent.detect.evidence import LatenessLimits
 from kagent.lag.measure import Flags, Floats
+from kagent.policy import Policy
 
 Codes = npt.NDArray[np.int32]
 LONGEST_PER_LATE = 20.0
-"""The longest time to catch up that counts as help, in times of the lateness: an hour for a member that is three minutes late, when such
-a verdict usually opens. With a fixed hour, the verdict of a group that is left alone would change as its backlog grows, although the
-same action would still help."""
+"""The longest time to catch up that counts as help, in times of the lateness. With a fixed one, the verdict of a group that is left alone
+would change as its backlog grows, although the same action would still help."""
+LONGEST_S = LONGEST_PER_LATE * LatenessLimits.of(Policy()).draining_need
+"""The same at the least lateness, whatever the policy: an hour, that of a member that is three minutes late, when such a verdict usually
+opens."""
 EXACT_S = 1.0
 """How exactly the least time is searched."""
 
@@ -45,12 +49,12 @@ class Placement:
     eligible: Flags | None = None
 
 
-def longest_s(lateness: float, draining_need: float) -> float:
-    """The longest remedy that counts as one, for a member that is so late (V, s), at least as late as a backlog must be seen to drain."""
-    return LONGEST_PER_LATE * max(lateness, draining_need)
+def longest_s(lateness: float) -> float:
+    """The longest remedy that counts as one, for a member that is so late (V, s)."""
+    return max(LONGEST_S, LONGEST_PER_LATE * lateness)
 
 
-def best_drain_s(units: Placement, capacity: Floats, longest: float) -> float:
+def best_drain_s(units: Placement, capacity: Floats, longest: float = LONGEST_S) -> float:
     """The least T that "largest first into the emptiest, ties stay at home" finds; inf above ``longest``, s."""
     if not len(capacity) or not len(units.home):
         return 0.0

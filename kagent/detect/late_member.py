@@ -213,7 +213,7 @@ class LateMember:
     @property
     def longest_s(self) -> float:
         """A remedy that takes longer is none for this member."""
-        return longest_s(self.lateness, LatenessLimits.of(self.model.policy).draining_need)
+        return longest_s(self.lateness)
 
     @cached_property
     def best(self) -> float:

@@ -25,13 +25,10 @@ from kagent.incident import lifecycle
 from kagent.incident.confirmation import GroupNow, refusal
 from kagent.incident.glance import healthy_at_a_glance
 from kagent.incident.suppression import leading_first, suppression_reason
+from kagent.lag.log_ends import IN_FLIGHT_MS
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
 from kagent.recommend.render import diagnose, incident_id
-
-REPEATED_MS = 60_000
-"""Ticks come over a topic at least once, so some come again after a restart, but no older than this. A state that is further ahead
-was made by a clock that was."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +70,8 @@ class Judgement:
 def judge(seen: Observation, state: JudgeState | None, policy: Policy) -> Judgement:
     """One tick of one group. A tick at or before the last judged one changes nothing."""
     known = state or JudgeState(first_seen=seen.now)
-    if latest_ms(known) - seen.now > REPEATED_MS:
+    # A state that is further ahead than a tick that comes again was made by a clock that was.
+    if latest_ms(known) - seen.now > IN_FLIGHT_MS:
         known = set_back(known, seen.now, round(policy.cooldown * 1000))
     elif seen.now <= known.last_tick:
         return Judgement(known)

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kagent.detect import useful_members
+from kagent.detect.commit_gaps import USUAL_GAP_S
 from kagent.detect.evidence import idle_s
 from kagent.detect.signs import NEVER, young_ms
 from kagent.detect.state import JudgeState
@@ -27,10 +28,10 @@ from kagent.incident.glance import abandoned, next_question_at
 from kagent.lag.commits import GONE, TopicCommits
 from kagent.lag.log_ends import EndHistory
 from kagent.lag.observation import Observation
-from kagent.lag.time_units import HOUR_MS
+from kagent.lag.time_units import HOUR_MS, SECOND_MS
 from kagent.policy import Policy
 
-GROWING_MS = 120_000
+GROWING_MS = round(USUAL_GAP_S * SECOND_MS)
 """How long it stays valid at most while logs grow. The longer, the lower the rate that is certain; most groups commit within it."""
 
 

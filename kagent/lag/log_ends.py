@@ -18,21 +18,23 @@ import numpy.typing as npt
 
 from kagent.lag.bound import Bound
 from kagent.lag.time_units import DAY_MS, MINUTE_MS, SECOND_MS
+from kagent.policy import Policy
 
 Longs = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 UNKNOWN = -1
-OUT_OF_ORDER_MS = 60_000
-"""A sample is older than the newest one by no more than its request takes, which is given up long before."""
+IN_FLIGHT_MS = MINUTE_MS
+"""What is on its way comes no later than this: a sample, whose request is given up long before, and a tick, which comes over a topic at
+least once, so that some come again after a restart."""
 # (age from which it holds, spacing kept), in ms: all samples for 3 minutes, then 30 s, 5 min, 30 min, 2 h up to 7 days.
 SPACING = ((180_000, 30_000), (1_800_000, 300_000), (21_600_000, 1_800_000), (172_800_000, 7_200_000))
 YOUNG = SPACING[0][0]
 BY_THE_MINUTE = SPACING[1][0]
 # In ms: twice the default interval between samples. Two that are further apart are noted as a gap.
 PAUSE = 10 * SECOND_MS
-LATELY_MS = 5 * MINUTE_MS
-"""What arrives is measured over five minutes, as long as `hold`; a longer time doubles the time to detect (measured in the simulator)."""
+LATELY_MS = round(Policy().hold * SECOND_MS)
+"""What arrives is measured over as long as `hold` by default, five minutes: a longer time doubles the time to detect (measured in the simulator)."""
 OLDEST = 7 * DAY_MS
 """What groups do repeats itself by the day and the week: what was longer ago is forgotten."""
 GROWTH: Bound = 64
@@ -126,7 +128,7 @@ class EndHistory:
         """
         ends, starts = np.asarray(end, np.int64), np.asarray(start, np.int64)
         self._widen(len(ends))
-        if self.last - seen > OUT_OF_ORDER_MS:
+        if self.last - seen > IN_FLIGHT_MS:
             self._cut(asked)
         # Samples may arrive out of order: the sampler and a confirmation both ask.
         if self._count and seen <= self.last:

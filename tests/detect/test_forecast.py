@@ -7,9 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kagent.detect.forecast import Placement, best_drain_s, drain_s
-
-LONGEST_S = 3600.0
+from kagent.detect.forecast import LONGEST_S, Placement, best_drain_s, drain_s
 
 
 def placed(backlog: list[float], inflow: list[float], eligible: list[list[bool]] | None = None) -> Placement:
@@ -28,22 +26,20 @@ def test_what_gets_more_than_it_can_do_never_catches_up_and_what_has_nothing_nee
 
 
 def test_two_hot_partitions_on_two_members_take_half_the_time() -> None:
-    found = best_drain_s(placed([6000.0, 6000], [0.0, 0]), np.array([100.0, 100]), LONGEST_S)
+    found = best_drain_s(placed([6000.0, 6000], [0.0, 0]), np.array([100.0, 100]))
 
     assert found == pytest.approx(60, abs=1)
 
 
 def test_five_equal_partitions_do_not_fit_four_members_that_do_one_and_a_half_each() -> None:
-    assert best_drain_s(placed([100.0] * 5, [100.0] * 5), np.array([150.0] * 4), LONGEST_S) == float("inf")
+    assert best_drain_s(placed([100.0] * 5, [100.0] * 5), np.array([150.0] * 4)) == float("inf")
 
 
 def test_a_member_may_hold_only_what_it_subscribes_to() -> None:
     free = placed([6000.0, 6000], [0.0, 0])
     bound = placed([6000.0, 6000], [0.0, 0], [[True, False], [True, False]])
 
-    assert best_drain_s(free, np.array([100.0, 100]), LONGEST_S) < best_drain_s(
-        bound, np.array([100.0, 100]), LONGEST_S
-    )
+    assert best_drain_s(free, np.array([100.0, 100])) < best_drain_s(bound, np.array([100.0, 100]))
 
 
 @given(
@@ -54,7 +50,7 @@ def test_the_best_is_never_better_than_all_members_together(
     units: list[tuple[float, float]], capacity: list[float]
 ) -> None:
     backlog, inflow = [b for b, _ in units], [r for _, r in units]
-    best = best_drain_s(placed(backlog, inflow), np.array(capacity), LONGEST_S)
+    best = best_drain_s(placed(backlog, inflow), np.array(capacity))
     together = drain_s(np.array([sum(backlog)]), np.array([sum(inflow)]), np.array([sum(capacity)]))[0]
 
     assert best >= together - 2 or together > LONGEST_S

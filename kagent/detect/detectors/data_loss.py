@@ -15,7 +15,7 @@ import numpy as np
 
 from kagent.contract.recommendation import Verdict
 from kagent.detect.chance import NOT_CHANCE
-from kagent.detect.commit_gaps import USUAL_GAP_S
+from kagent.detect.commit_gaps import LONGEST_GAP_S, USUAL_GAP_S
 from kagent.detect.facts import NAMED, holders, named, worst
 from kagent.detect.finding import ROWS, Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
@@ -24,6 +24,7 @@ from kagent.detect.signs import BEHIND, NEVER
 from kagent.detect.state import JudgeState
 from kagent.lag.log_ends import PAUSE
 from kagent.lag.observation import Observation
+from kagent.lag.time_units import SECOND_MS
 from kagent.policy import Policy
 from kagent.text import counted, partition_name
 
@@ -35,8 +36,9 @@ MOVES_CURE = False
 ONE_MEMBER = False
 ASKS = Asks.STABLE
 REMEDIES = (Remedy.KEEP_LONGER,)
-REPORTED_MS = 3_600_000
-"""Nothing of a loss is to be seen once the group has read on: for an hour it is reported all the same."""
+REPORTED_MS = round(LONGEST_GAP_S * SECOND_MS)
+"""Nothing of a loss is to be seen once the group has read on. It is reported for an hour all the same: by then every group has committed
+again, and would show another one."""
 READ_FACTOR = 2.0
 """A leap of more than twice what the member can have read since its last commit is a reset."""
 

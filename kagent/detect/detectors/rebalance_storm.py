@@ -2,7 +2,7 @@
 
 Holds at `storm_generations` generations within `storm_window`, if some member left and came back four times, or twice more than
 another, or, where every member comes and goes in turn (a deployment, a change of scale), if it lasts beyond `deploy_silence` and
-two minutes a member, or is more than three deployments in a row make. Where a
+three minutes a member, or is more than three deployments in a row make. Where a
 partition stands through it while the others move, a record may be the cause, and `stalled` is awaited.
 Severity: page from `page_behind` on, else ticket. The coordinator need not call the group stable: an unstable group is the finding.
 """

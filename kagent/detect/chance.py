@@ -10,6 +10,9 @@ Z = 1.64
 UNSEEN = 0.05
 """How far an estimate may be off, as a share of it, beyond what its own figures show: the lateness of before the known log ends (a
 delay of 900 s for good was seen as 884 to 930 s while the history was shorter), and the speed of a member."""
+TAIL = 2.0
+"""The next one is longer than the longest of n with probability 1/(n+1); the factor buys the tail: of spells, of absences, of what may have
+been read since a commit, and of an hour."""
 RARE = 1_000
 """What chance brings less than once in so many is a change: in looks at the groups of a topic or broker, and in days of a healthy
 group. More than one false report in as many would be too many."""

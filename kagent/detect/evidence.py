@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kagent.detect.capacity import RARE_GAP_S, RECENT_MS
-from kagent.detect.chance import NOT_CHANCE
+from kagent.detect.chance import NOT_CHANCE, TAIL, UNSEEN
 from kagent.detect.commit_gaps import LONGEST_GAP_S
 from kagent.detect.habits import habit
 from kagent.detect.state import Backlog, Fall, JudgeState, MemberState, Spell
@@ -19,18 +19,14 @@ from kagent.lag.time_units import SECOND_MS
 from kagent.policy import Policy, shortened
 
 SPELL = "spell"
-RISE = 1 / 12
-"""A spell must rise above the greatest lateness of its first stretch (the least evidence, 60 s) by this share of it (5 s)."""
 COMMITS_RARE = 2
 """A trend needs three points (NOT_CHANCE); two at rare commits save five minutes and opened nothing more in 24 simulated days."""
 RECORDS = 30
 """Fewer prove nothing: ten records of five seconds each are noise, and so is where a group has read so few."""
-HABIT_FACTOR = 2.0
-"""The next spell is longer than the longest of n with probability 1/(n+1); the factor buys the tail."""
 # A backlog that drains opens only if it has fallen by as much as a member may be late that is on time (30 s), and
 # half of what capacity and inflow promise. Without that, a consumer that is late on purpose is reported whenever a log-end sample is
 # missing.
-NEW_GROWING, NEW_DRAINING, NEW_MS = 4.0, HABIT_FACTOR, round(LONGEST_GAP_S * SECOND_MS)
+NEW_GROWING, NEW_DRAINING, NEW_MS = 4.0, TAIL, round(LONGEST_GAP_S * SECOND_MS)
 """A group whose first hour (LONGEST_GAP_S) is not over has unknown habits: it needs four times the evidence, and twice of a backlog
 that drains, so that a group first seen badly spread is still reported within ten minutes."""
 PAUSE_SHARE = 0.5
@@ -71,8 +67,9 @@ class LatenessLimits:
 
     @property
     def rise(self) -> float:
-        """What a lateness must change by to have risen or fallen, s."""
-        return RISE * self.growing_need
+        """What a lateness must change by to have risen or fallen, s: more than that of a member that falls behind may be off after the least
+        evidence (3 s)."""
+        return UNSEEN * self.growing_need
 
     def is_late(self, lateness: float, drain: float) -> bool:
         """Whether so much lateness (s) is too much where it drains in ``drain`` s at best."""
@@ -98,7 +95,7 @@ def needed_s(state: JudgeState, base: float, now: int, policy: Policy, new_facto
     # https://en.wikipedia.org/wiki/Ville%27s_inequality
     least = policy.evidence * base * (new_factor if new and not state.habits else 1.0)
     # A habit of being late for longer than anybody waits for a drain is reported each day.
-    return max(least, min(policy.await_drain, HABIT_FACTOR * habit(state.habits, SPELL, now)))
+    return max(least, min(policy.await_drain, TAIL * habit(state.habits, SPELL, now)))
 
 
 def enough_growth(member: MemberState, gap: float, need: float, limits: LatenessLimits) -> bool:

@@ -23,6 +23,7 @@ from kagent.policy import Policy
 
 Sign = Callable[[Observation, JudgeState, Policy], int]
 NEVER = 1 << 62
+"""A time that does not come, and an offset that no log reaches."""
 
 
 def clock_runs(seen: Observation, state: JudgeState, policy: Policy) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kagent.detect.chance import TAIL
 from kagent.detect.signs import young_ms
 from kagent.detect.state import JudgeState
 from kagent.lag.commits import TopicCommits
@@ -75,7 +76,7 @@ def _at_least(is_more: bool) -> str:
 
 def reported_after_ms(state: JudgeState, policy: Policy) -> float:
     """How long an absence must last to be reported: a job that comes once a night is not missed in between."""
-    return max(policy.absent_after * 1000, 2 * state.longest_absence)
+    return max(policy.absent_after * 1000, TAIL * state.longest_absence)
 
 
 def is_ended(state: JudgeState, now_ms: int) -> bool:

@@ -1,6 +1,6 @@
 """What many groups have in common: one message above their own, never instead of them.
 
-A common cause needs evidence: onsets within two minutes of each other, and, of the groups that read a topic or from a broker, a
+A common cause needs evidence: onsets within three minutes of each other, and, of the groups that read a topic or from a broker, a
 share that chance does not explain (hypergeometric), on a cluster with more than one broker. A group that was late already when it
 was first seen has no known onset and does not count. Pure.
 """
@@ -25,7 +25,8 @@ from kagent.contract.recommendation import (
     Status,
     Verdict,
 )
-from kagent.detect.chance import RARE
+from kagent.detect.chance import NOT_CHANCE, RARE
+from kagent.detect.commit_gaps import USUAL_GAP_S
 from kagent.detect.finding import ROWS
 from kagent.incident.evaluate import Candidate
 from kagent.lag.time_units import SECOND_MS
@@ -34,7 +35,8 @@ from kagent.recommend.render import incident_id
 from kagent.text import few, shown
 
 Scope = Literal["topic", "broker", "cluster"]
-ONSET_MS = 120_000
+ONSET_MS = round(NOT_CHANCE * USUAL_GAP_S * SECOND_MS)
+"""When a group fell behind is known to some commits: three minutes."""
 LEAST = 5
 """Fewer groups are no crowd."""
 SHARE = 0.5
@@ -178,7 +180,7 @@ def _crowds(
 
 
 def _together(onsets: Mapping[str, Onset]) -> dict[str, Onset]:
-    """The largest set of groups whose onsets lie within two minutes."""
+    """The largest set of groups whose onsets lie within three minutes."""
     best: dict[str, Onset] = {}
     # The largest such set begins at some onset, so only windows that begin at one are tried.
     for first in sorted(o.since for o in onsets.values()):
@@ -229,7 +231,7 @@ def _message(common: Common, cluster: str, now: int, status: Status) -> Recommen
         # Low confidence and never a page: the groups' own incidents state what is certain.
         severity=Severity.TICKET,
         confidence="low",
-        reason=f"{len(common.groups)} groups fell behind within two minutes of each other, all of them at {where}: {names}. Look there first.",
+        reason=f"{len(common.groups)} groups fell behind within three minutes of each other, all of them at {where}: {names}. Look there first.",
         group_kind=GroupKind(common.kind),
         opened_at=common.opened_at,
         as_of=now,

@@ -17,22 +17,29 @@ import numpy as np
 import numpy.typing as npt
 
 from kagent.lag.bound import Bound
-from kagent.lag.time_units import DAY_MS, MINUTE_MS, SECOND_MS
+from kagent.lag.time_units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 from kagent.policy import Policy
 
 Longs = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 UNKNOWN = -1
+"""In place of an offset that was not read."""
 IN_FLIGHT_MS = MINUTE_MS
 """What is on its way comes no later than this: a sample, whose request is given up long before, and a tick, which comes over a topic at
 least once, so that some come again after a restart."""
-# (age from which it holds, spacing kept), in ms: all samples for 3 minutes, then 30 s, 5 min, 30 min, 2 h up to 7 days.
-SPACING = ((180_000, 30_000), (1_800_000, 300_000), (21_600_000, 1_800_000), (172_800_000, 7_200_000))
+SPACING = (
+    (3 * MINUTE_MS, 30 * SECOND_MS),
+    (30 * MINUTE_MS, 5 * MINUTE_MS),
+    (6 * HOUR_MS, 30 * MINUTE_MS),
+    (2 * DAY_MS, 2 * HOUR_MS),
+)
+"""The age from which samples are that far apart, up to OLDEST: at most a sixth of their age, so that any time is known to a sixth and a
+partition costs about 2 kB."""
 YOUNG = SPACING[0][0]
 BY_THE_MINUTE = SPACING[1][0]
-# In ms: twice the default interval between samples. Two that are further apart are noted as a gap.
 PAUSE = 10 * SECOND_MS
+"""Twice the default interval between samples: two that are further apart are noted as a gap, and tell of no rate."""
 LATELY_MS = round(Policy().hold * SECOND_MS)
 """What arrives is measured over as long as `hold` by default, five minutes: a longer time doubles the time to detect (measured in the simulator)."""
 OLDEST = 7 * DAY_MS

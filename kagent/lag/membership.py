@@ -18,6 +18,7 @@ from kagent.strategies.assignment import Assignment
 from kagent.strategies.group_members import GroupMembers, distinct
 
 NOBODY = -1
+"""In place of the code of a member: no member holds the partition."""
 _IDENTITY = attrgetter("member_id", "instance_id", "rack")
 CONSUMING_TYPES = frozenset({None, "consumer", "streams", "share"})
 """Protocol types of groups that consume; others (Connect's and Schema Registry's workers) only share a coordinator."""

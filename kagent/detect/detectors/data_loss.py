@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from kagent.contract.recommendation import Verdict
-from kagent.detect.chance import NOT_CHANCE
+from kagent.detect.chance import NOT_CHANCE, TAIL
 from kagent.detect.commit_gaps import LONGEST_GAP_S, USUAL_GAP_S
 from kagent.detect.facts import NAMED, holders, named, worst
 from kagent.detect.finding import ROWS, Asks, Finding, Urgency
@@ -39,8 +39,6 @@ REMEDIES = (Remedy.KEEP_LONGER,)
 REPORTED_MS = round(LONGEST_GAP_S * SECOND_MS)
 """Nothing of a loss is to be seen once the group has read on. It is reported for an hour all the same: by then every group has committed
 again, and would show another one."""
-READ_FACTOR = 2.0
-"""A leap of more than twice what the member can have read since its last commit is a reset."""
 
 
 def remembered(seen: Observation, state: JudgeState, policy: Policy) -> int:
@@ -129,4 +127,5 @@ def _can_read(model: GroupModel, at: int) -> float:
     # How long the leap may have taken; without a member no gap is known. Commits come in polls: a shorter time tells of no rate.
     since_s = max(PAUSE / 1000, float(model.columns.gap[owner]) * NOT_CHANCE if owner >= 0 else USUAL_GAP_S)
     speed = float(model.capacity.rate.high[owner]) if owner >= 0 else 0.0
-    return READ_FACTOR * since_s * max(speed, float(model.lags.inflow[at]))
+    # A leap of more than twice what the member can have read since its last commit is a reset.
+    return TAIL * since_s * max(speed, float(model.lags.inflow[at]))

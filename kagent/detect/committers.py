@@ -124,7 +124,10 @@ def _after_commits(
     batches: dict[int, list[str]] = {}
     for key in newer:
         batches.setdefault(times[key], []).append(key)
-    labels = Counter(label for label, _ in newer.values())
+    labels, all_of = (
+        Counter(label for label, _ in newer.values()),
+        Counter(label for label, _ in known.values()),
+    )
     # Of each label the commit of its first partition counts: two processes under one label would confirm each other else.
     counts = {newer[key][0]: times[key] for key in reversed(newer)}
     out = {key: known[key] for key in times if key in known}
@@ -134,7 +137,12 @@ def _after_commits(
         for key in batch:
             label = newer[key][0]
             again = here[label] > 1 and counts[label] == time
-            out[key] = _after_commit(newer[key], again, labels[label] > here[label], len(batch) > 1, joined)
+            apart = labels[label] > here[label]
+            if again and not _is_sure(newer[key]) and here[label] < all_of[label]:
+                # They were committed with the others of their label once, as by a reset of all offsets, and without those now.
+                out[key] = str(time), newer[key][1] + 1
+            else:
+                out[key] = _after_commit(newer[key], again, apart, len(batch) > 1, joined)
     return {key: each for key, each in out.items() if each != UNKNOWN}
 
 

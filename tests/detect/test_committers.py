@@ -59,6 +59,17 @@ def test_partitions_that_are_committed_together_twice_have_one_reader(group: Mak
     assert process.readers == ("the reader of t-0",) * 2 + ("the reader of t-2",) * 2
 
 
+def test_one_common_commit_does_not_make_one_process_of_those_that_commit_by_themselves(group: Make) -> None:
+    """As after a reset of all offsets: each process comes back alone, and would confirm a label that all have in common."""
+    process = Process(group, 4)
+    process.commits(10, 10, 10, 10)
+    for look in range(1, 6):
+        process.commits(120 * look, 120 * look, *2 * [120 * look - 60 if look > 1 else 10])
+        process.commits(120 * look, 120 * look, 120 * look + 60, 120 * look + 60)
+
+    assert process.readers == ("the reader of t-0",) * 2 + ("the reader of t-2",) * 2
+
+
 def test_a_process_that_commits_everything_is_the_reader_of_everything(group: Make) -> None:
     process = Process(group, 4)
     for time in (10, 15):

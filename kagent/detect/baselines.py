@@ -3,11 +3,12 @@ object where nothing was learned."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from kagent.detect.standstill import reassigned
-from kagent.detect.state import JudgeState, MemberState
+from kagent.detect.state import JudgeState, MemberState, Standing
 from kagent.lag.bound import Bound
 from kagent.lag.membership import Roster
 from kagent.lag.observation import Observation
@@ -70,6 +71,16 @@ def _changed(state: JudgeState, roster: Roster, seen: Observation, policy: Polic
         "comings": _comings(state if kept else replace(state, comings={}), names, now, since)
         if state.names or kept
         else {},
+        "standing": _after_departures(state, names),
+    }
+
+
+def _after_departures(state: JudgeState, names: tuple[str, ...]) -> Mapping[str, Standing]:
+    """The clocks of partitions that stand, with who has left without holding them."""
+    gone = set(state.names) - set(names)
+    return {
+        key: replace(clock, others_left=clock.others_left + len(gone - {clock.holder}))
+        for key, clock in state.standing.items()
     }
 
 

@@ -42,6 +42,7 @@ def with_ended_pauses(before: JudgeState, after: JudgeState, as_of: int, last_mo
         if key not in after.standing or after.standing[key].since != clock.since:
             habits = learned(habits, "passed_over", clock.passed_over_s, as_of)
             habits = learned(habits, "idle", clock.idle_s, as_of)
+            habits = learned(habits, "on_time", clock.on_time_s, as_of)
     for name, member in before.members.items():
         if after.members[name].silent_s < member.silent_s:
             habits = learned(habits, "silent", member.silent_s, last_move)

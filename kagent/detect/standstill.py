@@ -7,7 +7,7 @@ had already had a turn. All clocks run on commits of the member, or on moves of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -29,7 +29,7 @@ def advance(
     """The state with the clocks of partitions, members and the group that stand. ``first_commit``: of the group, ms."""
     rows = standing_rows(columns).tolist()
     names = dict(zip(rows, columns.lags.keys(rows), strict=True))
-    clocks = _clocks(columns, state.standing, names, columns.units.names, as_of)
+    clocks = _clocks(columns, state.standing, names, state.assigned_at, as_of)
     # Longer than a reassignment takes to settle it was given back, not handed over: a batch job ended, its members left.
     if as_of - state.assigned_at <= policy.settle * 1000:
         clocks = between_holders(columns.lags, columns.units.owner, state.standing) | clocks
@@ -122,13 +122,14 @@ def _clocks(
     group: ObservedColumns,
     known: Mapping[str, Standing],
     names: Mapping[int, str],
-    members: Sequence[str],
+    assigned_at: int,
     as_of: int,
 ) -> dict[str, Standing]:
-    """The clocks of all partitions that stand with something unread; ``names``: place → key, of those places; ``members``: by
-    code; ``as_of``: ms."""
+    """The clocks of all partitions that stand with something unread; ``names``: place → key, of those places; ``assigned_at``,
+    ``as_of``: ms."""
+    members = group.units.names
     return {
-        key: _held_by(_clock(group, at, known.get(key)), members[group.owner[at]], as_of)
+        key: _held_by(_clock(group, at, known.get(key), assigned_at), members[group.owner[at]], as_of)
         for at, key in names.items()
     }
 
@@ -172,7 +173,7 @@ def _since(group: ObservedColumns) -> Longs:
     return np.maximum(group.lags.moved, group.waiting_since)
 
 
-def _clock(group: ObservedColumns, at: int, known: Standing | None) -> Standing:
+def _clock(group: ObservedColumns, at: int, known: Standing | None, assigned_at: int) -> Standing:
     now = int(group.committed_at[group.owner[at]])
     # When the record arrived is less exactly known once log-end samples are thinned out: the clock keeps its first answer.
     still = known is not None and group.lags.moved[at] <= known.since
@@ -187,14 +188,31 @@ def _clock(group: ObservedColumns, at: int, known: Standing | None) -> Standing:
     siblings = beside & (group.lags.topic == group.lags.topic[at])
     # Java hands out the fetch of one partition to its end before it begins the next, so waiting for a turn is healthy:
     # https://github.com/apache/kafka/blob/4.3.0/clients/src/main/java/org/apache/kafka/clients/consumer/internals/FetchCollector.java
-    turn = clock.turn or _first_turn(group, siblings, since)
+    # What they did beside another member is no turn of theirs.
+    turn = clock.turn or _first_turn(group, siblings, max(since, assigned_at))
     passed = _passed_over_s(group, siblings, turn, now) if turn else 0.0
-    idle = clock.idle_s
+    idle, on_time = clock.idle_s, clock.on_time_s
     # The member had nothing else to do in this commit time, and went on committing.
     if not (group.waiting_since[beside] > 0).any():
         idle += (now - clock.seen) / 1000
+    if _is_on_time(group, beside, since, clock.seen):
+        on_time += (now - clock.seen) / 1000
     # The clock never goes back: the siblings' oldest records are known less exactly once samples are thinned out.
-    return replace(clock, turn=turn, passed_over_s=max(passed, clock.passed_over_s), idle_s=idle, seen=now)
+    return replace(
+        clock,
+        turn=turn,
+        passed_over_s=max(passed, clock.passed_over_s),
+        idle_s=idle,
+        on_time_s=on_time,
+        seen=now,
+    )
+
+
+def _is_on_time(group: ObservedColumns, beside: Flags, since: int, before: int) -> bool:
+    """Whether other partitions of the member go on, and have nothing unread from before its last commit but one, ``before`` (ms)."""
+    goes_on = beside & (group.lags.moved > since)
+    waiting = group.waiting_since[goes_on]
+    return bool(goes_on.any() and not ((waiting > 0) & (waiting < before)).any())
 
 
 def _first_turn(group: ObservedColumns, siblings: Flags, since: int) -> int:
@@ -220,4 +238,4 @@ def silence(before_s: float, seen: int, others_moved: int, since: int, cap_s: fl
 
 def reassigned(clock: Standing) -> Standing:
     """The clock of a partition after a change of the assignment: what its siblings did beside another member is over."""
-    return replace(clock, turn=0, passed_over_s=0.0, idle_s=0.0)
+    return replace(clock, turn=0, passed_over_s=0.0, idle_s=0.0, on_time_s=0.0)

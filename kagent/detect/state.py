@@ -197,8 +197,10 @@ class MemberState:
 class Standing:
     """Clocks of one partition that has unread records and stands. ``since``: later of its last move and the arrival of its
     oldest unread record, ms; ``turn``: the first commit after that at which a sibling had moved, 0 before;
-    ``passed_over_s``, ``idle_s``: how long its siblings have been served, or have had nothing to do, beside it;
-    ``holder``: the member that holds it or held it last; ``handed_over``: when another got it since, ms."""
+    ``passed_over_s``, ``idle_s``: how long its siblings have been served, or have had nothing to do, beside it; ``on_time_s``: how long
+    its member has been on time with all that goes on beside it;
+    ``holder``: the member that holds it or held it last; ``handed_over``: when another got it since, ms;
+    ``others_left``: how often another member than its holder has left the group since."""
 
     since: int
     turn: int = 0
@@ -207,6 +209,8 @@ class Standing:
     seen: int = 0
     handed_over: int = 0
     holder: str = ""
+    others_left: int = 0
+    on_time_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,6 +98,26 @@ def test_only_another_holder_counts_as_another_holder() -> None:
     assert before.since == beside.since == after.since
 
 
+def test_what_siblings_did_beside_another_member_is_no_turn_of_theirs() -> None:
+    """A group that rebalances all the time would blame whatever is served last."""
+    before, after = (clocks["t/1"] for clocks in stood((HELD, 400), (NEXT, 100)))
+
+    assert before.passed_over_s > 250
+    assert after.passed_over_s <= 100
+
+
+def test_a_member_is_on_time_beside_what_stands_though_something_always_waits() -> None:
+    found = clocks(
+        Timeline([30.0] * 6, HELD, dict.fromkeys(HELD, 200.0), stands=frozenset({1}), stands_from=300), 900
+    )
+    busy = clocks(
+        Timeline([30.0] * 6, HELD, dict.fromkeys(HELD, 50.0), stands=frozenset({1}), stands_from=300), 900
+    )
+
+    assert found["t/1"].on_time_s == pytest.approx(590, abs=30)
+    assert busy["t/1"].on_time_s < 120
+
+
 @pytest.mark.parametrize(("seconds", "kept"), [(20, True), (200, False)])
 def test_a_partition_between_two_holders_goes_on_standing_unless_it_was_given_back(
     seconds: int, kept: bool

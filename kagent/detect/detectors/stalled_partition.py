@@ -3,7 +3,8 @@
 Holds where a partition has been passed over, or idle beside, for longer than `hold` and 1.5 times the longest such pause of the
 group that ended by itself (``kagent.detect.standstill``: a sibling of the same topic has been given records that arrived after it
 had already had a turn; waiting one's turn, priorities and sleep cannot produce that). The only partition of its topic on a
-member waits three times as long, and other partitions of the topic must move. A cadence that is unknown: an hour. In a group without
+member waits three times as long, and other partitions of the topic must move; so does one whose siblings stand as well, while the member is on
+time with other topics. A cadence that is unknown: an hour. In a group without
 members (`assign()`, Flink) three commits of the partition must be missing besides.
 Holds too where several members failed at the record (``failed_again``): the partition has stood for longer than `hold`, its
 former holder's other partitions went on elsewhere, and its new holder stands as well, for longer than its fetch may take, with
@@ -17,13 +18,14 @@ first and the record is only suspected.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from kagent.contract.recommendation import Verdict
 from kagent.detect.chance import NOT_CHANCE
 from kagent.detect.commit_gaps import LONGEST_GAP_S, USUAL_GAP_S
-from kagent.detect.deployments import crashes_in_turn
+from kagent.detect.deployments import TURNS, crashes_in_turn
 from kagent.detect.facts import at_stable, cadence_s, holders, named
 from kagent.detect.fetch_processing import fetch_s
 from kagent.detect.finding import Asks, Finding, Urgency
@@ -47,41 +49,52 @@ SIGNS = BEHIND
 REMEDIES = (Remedy.FIX_RECORD, Remedy.RESTART_MEMBER, Remedy.SUSPECT_RECORD)
 
 
+@dataclass(frozen=True, slots=True)
+class _Stands:
+    """A partition that stands: for how long beside a member with time for it, and for how long it may, s."""
+
+    length_s: float
+    limit_s: float
+    at: int
+    clock: Standing
+
+
 def find(model: GroupModel) -> Iterator[Finding]:
     """The partitions that stand beside a member with time for them."""
-    stands = [s for s in _standing(model) if s[0] > limit_s(model, s[1]) or failed_again(model, s[1], s[2])]
+    stands = [s for s in _standing(model) if s.length_s > s.limit_s or failed_again(model, s.at, s.clock)]
     if stands:
-        yield _finding(model, sorted(stands, key=lambda s: (-s[0], s[1])))
+        yield _finding(model, sorted(stands, key=lambda s: (-s.length_s, s.at)))
 
 
 def next_to_find(model: GroupModel) -> tuple[int, float, float] | None:
     """The place of the partition that has been set aside for longest, for how long it has stood beside a member with time for it, and
     after how long that is reported, s; None where none is set aside."""
-    aside = [(length, at) for length, at, _ in _standing(model) if model.excluded[at]]
-    if not aside:
-        return None
-    length, at = max(aside)
-    return at, length, limit_s(model, at)
+    aside = [stands for stands in _standing(model) if model.excluded[stands.at]]
+    longest = max(aside, key=lambda s: (s.length_s, s.at), default=None)
+    return (longest.at, longest.length_s, longest.limit_s) if longest else None
 
 
-def _standing(model: GroupModel) -> Iterator[tuple[float, int, Standing]]:
-    """Partitions that stand: for how long beside a member with time for them, s, their place and clock."""
+def _standing(model: GroupModel) -> Iterator[_Stands]:
+    """Partitions that stand."""
     place, held_up = model.lags.places, at_stable(model)
     for key, clock in model.state.standing.items():
         at = place.get(key)
         # At the last stable offset an open transaction is the cause, not the record.
         if at is not None and not held_up[at] and model.relevant[at]:
-            yield max(clock.passed_over_s, clock.idle_s), at, clock
+            by_siblings = _Stands(max(clock.passed_over_s, clock.idle_s), limit_s(model, at), at, clock)
+            by_topics = _Stands(clock.on_time_s, _topic_limit_s(model, at), at, clock)
+            yield by_topics if by_topics.length_s > by_topics.limit_s else by_siblings
 
 
-def _finding(model: GroupModel, stands: list[tuple[float, int, Standing]]) -> Finding:
-    length, at, clock = stands[0]
-    rows = tuple(row for _, row, _ in stands)
+def _finding(model: GroupModel, stands: list[_Stands]) -> Finding:
+    longest = stands[0]
+    at, clock = longest.at, longest.clock
+    rows = tuple(each.at for each in stands)
     evidence = {
         "partitions": named(model, rows),
         "offset": int(model.lags.committed[at]),
         "stands_s": round((model.as_of - clock.since) / 1000),
-        "passed_over_s": round(length),
+        "passed_over_s": round(longest.length_s),
         "unread": int(model.lags.shown[at]),
         "other_members_failed": failed_again(model, at, clock),
         "member_went_on": _went_on(model, at, clock),
@@ -94,8 +107,8 @@ def _finding(model: GroupModel, stands: list[tuple[float, int, Standing]]) -> Fi
         behind,
         evidence,
         clock.since,
-        evidence_s=length,
-        needed_s=limit_s(model, at),
+        evidence_s=longest.length_s,
+        needed_s=longest.limit_s,
     )
 
 
@@ -145,7 +158,9 @@ def _crash_loop(model: GroupModel, at: int, clock: Standing) -> bool:
         others &= model.owner != model.owner[at]
     # By time, so that only rebalances count that the partition stood through.
     generations = sum(time > clock.since for time, _ in model.state.generations)
-    return bool(generations >= NOT_CHANCE and others.any() and (model.lags.moved[others] > clock.since).all())
+    # A member that leaves and comes back though it did not hold the partition did not fail at its record.
+    failed = generations - TURNS * clock.others_left
+    return bool(failed >= NOT_CHANCE and others.any() and (model.lags.moved[others] > clock.since).all())
 
 
 def _new_holder_stands(model: GroupModel, at: int, clock: Standing) -> bool:
@@ -172,16 +187,26 @@ def _also_waited(model: GroupModel, rows: Flags, handed_over: int) -> list[int]:
 
 def limit_s(model: GroupModel, at: int) -> float:
     """For how long this partition may be passed over before a record is blamed, s."""
-    topic = model.lags.topics[model.lags.topic[at]]
     usual = max(habit(model.state.habits, kind, model.now) for kind in ("passed_over", "idle"))
-    limit, cadence = max(model.policy.hold, PAUSE_FACTOR * usual), cadence_s(model, topic)
-    if cadence is None:
-        limit = max(limit, LONGEST_GAP_S)
-    elif not model.by_member:
-        # Each partition may have a reader that commits at times of its own.
-        limit = max(limit, NOT_CHANCE * cadence)
+    limit = _limit_s(model, at, usual)
     # A priority consumer starves topics, not records.
     return limit if not _sole(model, at) else NOT_CHANCE * limit
+
+
+def _topic_limit_s(model: GroupModel, at: int) -> float:
+    """For how long this partition may stand beside a member that is on time with other topics, s. It may read those first on purpose,
+    or read one partition's fetch in a thread of its own."""
+    limit = NOT_CHANCE * _limit_s(model, at, habit(model.state.habits, "on_time", model.now))
+    return max(limit, fetch_s(model, np.array([at]), int(model.owner[at])))
+
+
+def _limit_s(model: GroupModel, at: int, usual: float) -> float:
+    topic = model.lags.topics[model.lags.topic[at]]
+    limit, cadence = max(model.policy.hold, PAUSE_FACTOR * usual), cadence_s(model, topic)
+    if cadence is None:
+        return max(limit, LONGEST_GAP_S)
+    # Each partition of a group without members may have a reader that commits at times of its own.
+    return limit if model.by_member else max(limit, NOT_CHANCE * cadence)
 
 
 def _sole(model: GroupModel, at: int) -> bool:

@@ -99,6 +99,20 @@ def test_the_only_partition_of_its_topic_beside_other_topics_waits_three_times_a
     assert leading(made.looked(Policy(hold=250), standing=stands)[1]) == "stalled"
 
 
+def test_a_share_of_a_topic_waits_three_times_as_long_while_its_member_is_on_time_with_other_topics(
+    group: Make,
+) -> None:
+    """It may read those first on purpose. The siblings stand as well, so none was passed over, and never is nothing of the others unread."""
+    topics = {"t": [STANDS, STANDS, FINE, FINE], "u": [FINE, FINE]}
+    made = group(topics, {"m0": {"t": [0, 1], "u": [0]}, "m1": {"t": [2, 3], "u": [1]}})
+
+    def after(on_time_s: float) -> str:
+        stands = {key: replace(c, on_time_s=on_time_s) for key, c in made.look().state.standing.items()}
+        return leading(made.looked(standing=stands)[1])
+
+    assert [after(880), after(920)] == ["balanced", "stalled"]
+
+
 def test_a_group_whose_cadence_nobody_knows_waits_an_hour(group: Make) -> None:
     made = group(TOPIC, FOUR)
     model = made.look(standing=made.stood())
@@ -149,6 +163,17 @@ def test_a_record_that_stands_through_three_generations_crashes_its_consumers(gr
         return leading(made.looked(standing=clocks, generations=turns, **CRASHES)[1])
 
     assert [after(2), after(3)] == ["balanced", "stalled"]
+
+
+def test_who_leaves_without_holding_the_partition_did_not_fail_at_its_record(group: Make) -> None:
+    made = group(TOPIC, FOUR)
+    clocks = {key: replace(c, others_left=1) for key, c in made.look().state.standing.items()}
+
+    def after(count: int) -> str:
+        turns = tuple((NOW - 100_000 * n, 9 - n) for n in range(count, 0, -1))
+        return leading(made.looked(standing=clocks, generations=turns, **CRASHES)[1])
+
+    assert [after(5), after(6)] == ["balanced", "stalled"]
 
 
 def test_deployments_are_no_crashes_though_a_partition_waits_through_them(group: Make) -> None:

@@ -174,6 +174,7 @@ def _evidence(model: GroupModel, lead: Finding | None) -> dict[str, Any] | None:
         "draining": "nothing: it catches up by itself",
         "pausing": "more time in which it makes no progress while others do",
         "after_pause": "nothing: it catches up by itself after its pause",
+        "perhaps_slow": "intervals in which it processes less, or in which its peers get more and keep up",
     }
     return {
         "verdict": str(lead.verdict) if lead.verdict else None,

@@ -23,6 +23,7 @@ REASONS = {
     "draining": "at the present speed the member catches up by itself",
     "pausing": "the member paused, and makes no progress yet; if that goes on, it is reported as stuck",
     "after_pause": "the member is late because it paused; the pause is over, and it catches up by itself",
+    "perhaps_slow": "its peers keep up with as much as it gets, so it may be slow, but the measurements do not show it yet",
     "set_aside": "the group could not be judged; it is tried again when its data changes",
 }
 

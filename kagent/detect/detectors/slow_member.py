@@ -2,8 +2,10 @@
 
 A peer proves that a machine can do more, whatever records cost, if it keeps up with more of every topic in which the member falls
 behind than the member does while it is busy, and with as much of the others. Holds where the member falls short of such a proof
-by a tenth, also with its speed at its most, and where at least two of the peers, or half of them, process more than it does: one fast
-machine is no measure. What the member did itself in the ten minutes before, with the partitions it has now, counts like a peer. A hot member is never slow: its peers get less than it does.
+by a tenth, also with its speed at its most (by less, once it has got later for half an hour), and where at least two of the peers, or
+half of them, process more than it does: one fast machine is no measure. While peers keep up with as much as it gets, and it is not
+proven to be slow, nothing is said: it is neither badly spread nor are there too few members. What the member did itself in the ten
+minutes before, with the partitions it has now, counts like a peer. A hot member is never slow: its peers get less than it does.
 Severity: ticket.
 """
 
@@ -36,10 +38,25 @@ FEWEST = 2
 
 def holds(member: LateMember) -> dict[str, Any] | None:
     """The evidence that the member is slow, or None."""
+    return _evidence(member, RESOLVED)
+
+
+def holds_barely(member: LateMember) -> dict[str, Any] | None:
+    """The same where it falls short of the proof by less than a tenth, but by more than its speed may be wrong, for long."""
+    return _evidence(member, 1.0) if _lasts(member) else None
+
+
+def _lasts(member: LateMember) -> bool:
+    """Whether it has got later for as long as a drain is awaited: no evidence is asked for longer."""
+    spell = member.model.member_state(member.at).spell
+    return spell is not None and spell.grown_s >= member.model.policy.await_drain
+
+
+def _evidence(member: LateMember, margin: float) -> dict[str, Any] | None:
     if not member.measured or member.usual_inflow <= 0:
         return None
     (_, speed, most), proven = member.speed, member.proven_by_peers
-    proofs = proven[(RESOLVED * speed < proven) & (most < proven)]
+    proofs = proven[(margin * speed < proven) & (most < proven)]
     # Most late members have no such peer.
     if not len(proofs):
         return None
@@ -54,6 +71,15 @@ def holds(member: LateMember) -> dict[str, Any] | None:
         "peers_do_per_s": round(float(proofs.max()), 2),
         "peers": len(proofs),
     }
+
+
+def _perhaps(member: LateMember) -> dict[str, Any] | None:
+    """Whether it falls behind with as much as its peers keep up with, so that it may be slow though no peer proves it yet."""
+    if not member.measured or member.usual_inflow <= 0 or _lasts(member):
+        return None
+    needed, proven = max(member.speed[1], member.usual_inflow), member.proven_by_peers
+    as_much = int((needed < RESOLVED * member.done_by_peers).sum()) + (needed < member.proven_before)
+    return {} if (needed < RESOLVED * proven).any() and as_much >= min(FEWEST, len(proven) / 2) else None
 
 
 def _pause_is_over(member: LateMember) -> dict[str, Any] | None:
@@ -74,8 +100,14 @@ def _moves(member: LateMember) -> bool:
 
 # Asked before the verdicts about spread. What a peer proves comes first: partitions that are moved off a slow machine leave it slow, and
 # hide it. Then a pause: what waits came in it, and the member catches up. Without this line, a pause of 230 s was reported as
-# rebalance.
-LINES = (Line(holds, VERDICT), Line(_pause_is_over, why="after_pause"), Line(_pause_lasts, why="pausing"))
+# rebalance. Last, who may be slow: what it gets is no reason for another assignment, nor for more members, while its peers keep up with as much.
+LINES = (
+    Line(holds, VERDICT),
+    Line(_pause_is_over, why="after_pause"),
+    Line(_pause_lasts, why="pausing"),
+    Line(holds_barely, VERDICT, likely=False),
+    Line(_perhaps, why="perhaps_slow"),
+)
 
 
 def reason(model: GroupModel, finding: Finding) -> str:

@@ -44,7 +44,12 @@ def test_the_lines_about_a_late_member_are_those_of_the_detectors_in_their_order
     verdicts = [line.verdict for line in LINES if line.verdict]
 
     assert list(dict.fromkeys(verdicts)) == [d.VERDICT for d in detectors.ORDER if d.SPREAD]
-    assert [line.why for line in LINES if not line.verdict] == ["after_pause", "pausing", "draining"]
+    assert [line.why for line in LINES if not line.verdict] == [
+        "after_pause",
+        "pausing",
+        "perhaps_slow",
+        "draining",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,15 @@ def test_a_topic_with_which_all_keep_up_does_not_hide_a_slow_machine(group: Make
     assert leading(found) == "slow_member"
 
 
+def test_a_member_that_is_slow_by_less_is_reported_when_it_has_got_later_for_half_an_hour() -> None:
+    held = {"m0": (0, 1), "m1": (2, 3), "m2": (4, 5)}
+    found = judged(Timeline([50.0] * 6, held, {"m0": 93.0, "m1": 200.0, "m2": 200.0}), 4200)
+    told = [at * 10 for at, one in enumerate(found) if one.candidate]
+
+    assert {str(one.verdict) for one in found if one.candidate} == {"slow_member"}
+    assert 2500 <= told[0] <= 3300
+
+
 def test_a_speed_within_ten_per_cent_is_not_told_from_noise(group: Make) -> None:
     made = group({"t": [LATE, LATE, *6 * [FINE]]}, FOUR)
     _, found = made.looked(members=made.at_work({"m0": 190}, ["m0"], "slow_member"))

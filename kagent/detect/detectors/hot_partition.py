@@ -1,7 +1,7 @@
 """hot_partition: one partition receives more than any member can process; no assignment helps.
 
 Holds where a partition's own inflow (never its share of the lag) is above 0.95 of the fastest member's capacity, also at the
-optimist's ends, at most half of the members that hold any are needed for such partitions, and the rest fits on the others. Where
+optimist's ends, at most half of the members that hold any are needed for such partitions, and the rest may fit on the others. Where
 most are "hot" there are too few members, or partitions, for everything.
 Severity: info, since only the topic's owner can tell whether keys may move.
 """
@@ -66,10 +66,12 @@ LINES = (Line(holds, VERDICT),)
 
 
 def _rest_fits(member: LateMember, hot: np.ndarray[Any, np.dtype[np.bool_]], taken: int) -> bool:
-    """Whether what is not hot drains in time on the members that hot partitions leave."""
+    """Whether what is not hot may drain in time on the members that hot partitions leave."""
     model = member.model
     rows = np.flatnonzero(model.counted & ~hot)
-    room = np.sort(model.capacity.rate.mid)[::-1][: len(model.names) - taken]
+    # At most: that the others are too slow for the rest must be known of them, too, and members that were never busy are taken for usual
+    # ones. Where more members would help with the rest, none helps with what is hot.
+    room = np.sort(model.capacity.rate.high)[::-1][: len(model.names) - taken]
     flow = model.columns.usual_rates[rows] * model.cost[rows]
     work = (model.columns.backlog * model.cost)[rows]
     # Without homes: the question is whether the rest fits at all, not how little has to move.

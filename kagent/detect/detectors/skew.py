@@ -51,11 +51,15 @@ def holds(member: LateMember) -> dict[str, Any] | None:
     if np.isinf(best) or not member.measured:
         return None
     now = model.longest_drain
-    gains = now - best >= max(model.policy.hold, model.policy.min_gain * now)
-    saves = gains and model.skew >= model.policy.threshold
+    saves = _gains(model, now, best) and model.skew >= model.policy.threshold
     if not (np.isinf(now) or saves):
         return None
     return _evidence(member, best, enough=True)
+
+
+def _gains(model: GroupModel, now_s: float, best_s: float) -> bool:
+    """Whether an assignment that drains in ``best_s`` is worth its moves, where today's takes ``now_s``."""
+    return np.isinf(now_s) or now_s - best_s >= max(model.policy.hold, model.policy.min_gain * now_s)
 
 
 def may_help(member: LateMember) -> dict[str, Any] | None:
@@ -65,6 +69,8 @@ def may_help(member: LateMember) -> dict[str, Any] | None:
         and member.measured
         and member.never_drains
         and np.isfinite(member.best_for_optimist)
+        # Where today's assignment may be as good, it is not the assignment that is in doubt.
+        and _gains(member.model, float(member.model.drain_low.max()), member.best_for_optimist)
     ):
         return _evidence(member, member.best_for_optimist, enough=False)
     for (topic, share), case in member.at_other_costs.items():

@@ -36,6 +36,17 @@ def test_where_most_members_would_be_needed_for_hot_partitions_there_are_too_few
     assert "hot_partition" not in {str(f.verdict) for f in found}
 
 
+def test_a_partition_is_hot_though_the_usual_member_is_unknown(group: Make) -> None:
+    """Of six members the two that were ever busy are the one with the hot partition and one at half speed. No number of members helps
+    with the first."""
+    members = {f"m{n}": {"t": [2 * n, 2 * n + 1]} for n in range(6)}
+    usual = {"end": 10_000_000, "rate": 100, "lag": 0}
+    made = group({"t": [HOT, CALM, {**usual, "lag": 20_000}, *9 * [usual]]}, members)
+    _, found = made.looked(members=made.at_work({"m0": 250, "m1": 125}, ["m0"], "hot_partition"))
+
+    assert leading(found) == "hot_partition"
+
+
 def test_idle_members_beyond_the_partitions_do_not_make_all_of_them_hot(group: Make) -> None:
     members = {f"m{n}": {"t": [n]} if n < 4 else {} for n in range(8)}
     made = group({"t": 4 * [HOT]}, members)

@@ -115,6 +115,28 @@ def test_what_holds_for_an_optimist_alone_needs_the_evidence_of_a_drain(
     assert [(f.needed_s, f.missing) for f in found] == [(180.0, missing)]
 
 
+def test_what_holds_for_an_optimist_alone_waits_for_three_windows(group: Make) -> None:
+    """With commits minutes apart one look brings all the seconds of evidence."""
+    nearly = {"end": 10_000_000, "rate": 290, "lag": 60_000}
+    made = group({"t": [nearly, nearly, *6 * [CALM]]}, FOUR)
+    known = made.at_work({"m0": 295}, ["m0"])
+    name = made.roster().names[0]
+    known[name] = replace(known[name], windows=known[name].windows[-2:])
+    _, found = made.looked(members=known)
+
+    assert [f.missing for f in found] == ["unsure"]
+
+
+def test_where_todays_assignment_may_do_as_well_no_other_one_may_help(group: Make) -> None:
+    """A member with one partition: whoever else gets it has it alone, too."""
+    nearly = {"end": 10_000_000, "rate": 300, "lag": 60_000}
+    made = group({"t": [nearly, *3 * [CALM]]}, {f"m{n}": {"t": [n]} for n in range(4)})
+    model, found = made.looked(members=made.at_work({"m0": 295}, ["m0"]))
+
+    assert model.drain[0] == float("inf") > model.drain_low[0]
+    assert "rebalance" not in {str(f.verdict) for f in found}
+
+
 LITERAL = Policy(min_behind=0, hold=0)
 
 

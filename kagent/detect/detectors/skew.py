@@ -2,7 +2,7 @@
 
 Holds where the best assignment catches up in time (an hour, or 20 times its lateness), and today's never does, or takes
 `hold` longer, and a share of `min_gain` of its time, while the skew is at or above `threshold`. With the forecast at its likeliest values;
-or, where the member gets more than 1.15 times the mean and never catches up, at the optimist's ends alone, or at other costs of
+or, where the member gets a tenth more than the mean and never catches up, at the optimist's ends alone, or at other costs of
 records that its busy windows allow: then the plan "may not be enough".
 With `min_behind: 0` and `hold: 0` every crossing of `threshold` is reported, whatever the forecast.
 Severity: ticket where an action is feasible, else info.

@@ -195,7 +195,9 @@ def _clock(group: ObservedColumns, at: int, known: Standing | None, assigned_at:
     # The member had nothing else to do in this commit time, and went on committing.
     if not (group.waiting_since[beside] > 0).any():
         idle += (now - clock.seen) / 1000
-    if _is_on_time(group, beside, since, clock.seen):
+    if now - clock.seen <= _longest_step_ms(group, at) and _is_on_time(
+        group, beside, siblings, since, clock.seen
+    ):
         on_time += (now - clock.seen) / 1000
     # The clock never goes back: the siblings' oldest records are known less exactly once samples are thinned out.
     return replace(
@@ -208,11 +210,17 @@ def _clock(group: ObservedColumns, at: int, known: Standing | None, assigned_at:
     )
 
 
-def _is_on_time(group: ObservedColumns, beside: Flags, since: int, before: int) -> bool:
-    """Whether other partitions of the member go on, and have nothing unread from before its last commit but one, ``before`` (ms)."""
+def _longest_step_ms(group: ObservedColumns, at: int) -> float:
+    """The longest time between two commits of a partition's holder in which it went on: after a longer one it comes back from a rest."""
+    return 1000 * max(USUAL_GAP_S, NOT_CHANCE * float(group.gap[group.owner[at]]))
+
+
+def _is_on_time(group: ObservedColumns, beside: Flags, siblings: Flags, since: int, before: int) -> bool:
+    """Whether the member goes on with other topics, and nothing of all that it goes on with is unread from before its last commit but one,
+    ``before`` (ms)."""
     goes_on = beside & (group.lags.moved > since)
     waiting = group.waiting_since[goes_on]
-    return bool(goes_on.any() and not ((waiting > 0) & (waiting < before)).any())
+    return bool((goes_on & ~siblings).any() and not ((waiting > 0) & (waiting < before)).any())
 
 
 def _first_turn(group: ObservedColumns, siblings: Flags, since: int) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 
 from kagent.detect import standstill
 from kagent.detect.state import Standing
+from tests.fixtures.findings import FINE, STANDS
 from tests.fixtures.timeline import Timeline, judged
 
 NOW = 1_700_000_000_000
@@ -106,16 +109,28 @@ def test_what_siblings_did_beside_another_member_is_no_turn_of_theirs() -> None:
     assert after.passed_over_s <= 100
 
 
-def test_a_member_is_on_time_beside_what_stands_though_something_always_waits() -> None:
-    found = clocks(
-        Timeline([30.0] * 6, HELD, dict.fromkeys(HELD, 200.0), stands=frozenset({1}), stands_from=300), 900
-    )
-    busy = clocks(
-        Timeline([30.0] * 6, HELD, dict.fromkeys(HELD, 50.0), stands=frozenset({1}), stands_from=300), 900
-    )
+@pytest.mark.parametrize(
+    ("other", "seen_s_ago", "counted_s"),
+    [(FINE, 20, 17.5), ({**FINE, "lag": 5_000}, 20, 0.0), (FINE, 900, 0.0)],
+    ids=["on time", "late", "back from a rest"],
+)
+def test_a_member_that_goes_on_with_other_topics_is_on_time_beside_what_stands(
+    group: Callable[..., Any], other: dict[str, Any], seen_s_ago: int, counted_s: float
+) -> None:
+    made = group({"t": [STANDS, STANDS], "u": [other]}, {"m0": {"t": [0, 1], "u": [0]}})
+    clocks = made.look().state.standing
+    before = {key: replace(clock, seen=NOW - seen_s_ago * 1000) for key, clock in clocks.items()}
+    after = made.look(standing=before).state.standing
 
-    assert found["t/1"].on_time_s == pytest.approx(590, abs=30)
-    assert busy["t/1"].on_time_s < 120
+    assert after["t/0"].on_time_s == pytest.approx(counted_s)
+
+
+def test_siblings_that_are_on_time_are_no_other_topic(group: Callable[..., Any]) -> None:
+    """They are passed over or idle beside: that is counted apart."""
+    made = group({"t": [STANDS, FINE]}, {"m0": {"t": [0, 1]}})
+    before = {key: replace(clock, seen=NOW - 20_000) for key, clock in made.look().state.standing.items()}
+
+    assert made.look(standing=before).state.standing["t/0"].on_time_s == 0
 
 
 @pytest.mark.parametrize(("seconds", "kept"), [(20, True), (200, False)])

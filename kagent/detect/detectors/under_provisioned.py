@@ -14,6 +14,7 @@ import numpy as np
 
 from kagent.contract.recommendation import Verdict
 from kagent.detect.dealing import deals_by_topic
+from kagent.detect.detectors import hot_partition
 from kagent.detect.enough_members import needed
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
@@ -38,7 +39,8 @@ def holds(member: LateMember) -> dict[str, Any] | None:
     if not member.measured or np.isfinite(member.best_for_optimist):
         return None
     # While it is not known which topic costs the time, another assignment might do: then members are not what is missing.
-    if any(np.isfinite(case.best) for case in member.at_other_costs.values()):
+    # Nor where at such costs one partition is more than any member can do.
+    if any(np.isfinite(case.best) or hot_partition.holds(case) for case in member.at_other_costs.values()):
         return None
     model = member.model
     arrives, usual = float(model.inflow.mid.sum()), model.capacity.usual
@@ -57,8 +59,20 @@ def _drains(member: LateMember) -> dict[str, Any] | None:
     return {} if not member.never_drains or np.isfinite(member.model.drain[member.at]) else None
 
 
+def _may_be_hot(member: LateMember) -> dict[str, Any] | None:
+    """The evidence that one partition is more than any member can do, at costs of records that the busy windows allow, where no assignment
+    catches up at the likeliest ones."""
+    if not member.measured or np.isfinite(member.best_for_optimist):
+        return None
+    return next((hot for case in member.at_other_costs.values() if (hot := hot_partition.holds(case))), None)
+
+
 # What drains, however slowly, does not lack members.
-LINES = (Line(_drains, why="draining"), Line(holds, VERDICT))
+LINES = (
+    Line(_drains, why="draining"),
+    Line(holds, VERDICT),
+    Line(_may_be_hot, hot_partition.VERDICT, likely=False),
+)
 
 
 def reason(model: GroupModel, finding: Finding) -> str:

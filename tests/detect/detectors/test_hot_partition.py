@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from kagent.detect.detectors import hot_partition
+from kagent.detect.late_member import LateMember
 from tests.fixtures.findings import CALM, FOUR, HOT, leading
 
 Make = Callable[..., Any]
@@ -54,3 +57,17 @@ def test_idle_members_beyond_the_partitions_do_not_make_all_of_them_hot(group: M
     _, found = made.looked(members=work)
 
     assert leading(found) == "under_provisioned"
+
+
+def test_a_partition_that_is_hot_at_costs_which_the_busy_windows_allow_is_not_called_a_lack_of_members(
+    group: Make,
+) -> None:
+    """Records of t may cost all of the member's time: then no number of members helps with the one partition of t that gets many."""
+    t = [{"end": 10_000_000, "rate": 100, "lag": 20_000}, *3 * [{"end": 10_000_000, "rate": 1, "lag": 0}]]
+    u = [{"end": 10_000_000, "rate": 200, "lag": 4_000}, *3 * [{"end": 10_000_000, "rate": 200, "lag": 0}]]
+    made = group({"t": t, "u": u}, {f"m{n}": {"t": [n], "u": [n]} for n in range(4)})
+    known = made.at_work({"m0": 30}, ["m0"], "hot_partition", beside={"u": 150})
+    model, found = made.looked(members=known)
+
+    assert not np.isfinite(LateMember(model, 0).best_for_optimist)
+    assert leading(found) == "hot_partition"

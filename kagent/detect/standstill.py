@@ -20,6 +20,7 @@ from kagent.detect.observed_columns import ObservedColumns
 from kagent.detect.state import JudgeState, MemberState, Standing
 from kagent.lag.measure import Flags, Lags, Longs
 from kagent.lag.membership import NOBODY
+from kagent.lag.time_units import MINUTE_MS
 from kagent.policy import Policy
 
 
@@ -195,10 +196,10 @@ def _clock(group: ObservedColumns, at: int, known: Standing | None, assigned_at:
     # The member had nothing else to do in this commit time, and went on committing.
     if not (group.waiting_since[beside] > 0).any():
         idle += (now - clock.seen) / 1000
-    if now - clock.seen <= _longest_step_ms(group, at) and _is_on_time(
-        group, beside, siblings, since, clock.seen
-    ):
-        on_time += (now - clock.seen) / 1000
+    step, longest = now - clock.seen, _longest_step_ms(group, at)
+    on_time_now = step <= longest and _is_on_time(group, beside, siblings, since, clock.seen)
+    if on_time_now and _topic_goes_on(group, at, since, now):
+        on_time += step / 1000
     # The clock never goes back: the siblings' oldest records are known less exactly once samples are thinned out.
     return replace(
         clock,
@@ -213,6 +214,17 @@ def _clock(group: ObservedColumns, at: int, known: Standing | None, assigned_at:
 def _longest_step_ms(group: ObservedColumns, at: int) -> float:
     """The longest time between two commits of a partition's holder in which it went on: after a longer one it comes back from a rest."""
     return 1000 * max(USUAL_GAP_S, NOT_CHANCE * float(group.gap[group.owner[at]]))
+
+
+def _topic_goes_on(group: ObservedColumns, at: int, since: int, now: int) -> bool:
+    """Whether another partition of the topic, of whichever member, has been given records that arrived later. Of a topic that is read late on
+    purpose, as one of retries, none is."""
+    others = group.relevant & (group.lags.topic == group.lags.topic[at])
+    others[at] = False
+    waiting, came = group.waiting_since[others], (group.rates[:, others] > 0).any(axis=0)
+    # Where nothing is unread, all that came in the known minutes has been given.
+    all_given = came & (now - since > len(group.rates) * MINUTE_MS)
+    return bool(np.where(waiting > 0, waiting > since + USUAL_GAP_S * 1000, all_given).any())
 
 
 def _is_on_time(group: ObservedColumns, beside: Flags, siblings: Flags, since: int, before: int) -> bool:

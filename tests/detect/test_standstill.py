@@ -110,14 +110,24 @@ def test_what_siblings_did_beside_another_member_is_no_turn_of_theirs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("other", "seen_s_ago", "counted_s"),
-    [(FINE, 20, 17.5), ({**FINE, "lag": 5_000}, 20, 0.0), (FINE, 900, 0.0)],
-    ids=["on time", "late", "back from a rest"],
+    ("other", "elsewhere", "seen_s_ago", "counted_s"),
+    [
+        (FINE, FINE, 20, 17.5),
+        ({**FINE, "lag": 5_000}, FINE, 20, 0.0),
+        (FINE, FINE, 900, 0.0),
+        (FINE, STANDS, 20, 0.0),
+    ],
+    ids=["on time", "late", "back from a rest", "a topic of delayed retries"],
 )
 def test_a_member_that_goes_on_with_other_topics_is_on_time_beside_what_stands(
-    group: Callable[..., Any], other: dict[str, Any], seen_s_ago: int, counted_s: float
+    group: Callable[..., Any],
+    other: dict[str, Any],
+    elsewhere: dict[str, Any],
+    seen_s_ago: int,
+    counted_s: float,
 ) -> None:
-    made = group({"t": [STANDS, STANDS], "u": [other]}, {"m0": {"t": [0, 1], "u": [0]}})
+    members = {"m0": {"t": [0, 1], "u": [0]}, "m1": {"t": [2]}}
+    made = group({"t": [STANDS, STANDS, elsewhere], "u": [other]}, members)
     clocks = made.look().state.standing
     before = {key: replace(clock, seen=NOW - seen_s_ago * 1000) for key, clock in clocks.items()}
     after = made.look(standing=before).state.standing

@@ -4,7 +4,7 @@ Holds where a partition has been passed over, or idle beside, for longer than `h
 group that ended by itself (``kagent.detect.standstill``: a sibling of the same topic has been given records that arrived after it
 had already had a turn; waiting one's turn, priorities and sleep cannot produce that). The only partition of its topic on a
 member waits three times as long, and other partitions of the topic must move; so does one whose siblings stand as well, while the member is on
-time with other topics. A cadence that is unknown: an hour. In a group without
+time with other topics and others of its topic go on elsewhere. A cadence that is unknown: an hour. In a group without
 members (`assign()`, Flink) three commits of the partition must be missing besides.
 Holds too where several members failed at the record (``failed_again``): the partition has stood for longer than `hold`, its
 former holder's other partitions went on elsewhere, and its new holder stands as well, for longer than its fetch may take, with

@@ -192,28 +192,31 @@ def _clock(group: ObservedColumns, at: int, known: Standing | None, assigned_at:
     # What they did beside another member is no turn of theirs.
     turn = clock.turn or _first_turn(group, siblings, max(since, assigned_at))
     passed = _passed_over_s(group, siblings, turn, now) if turn else 0.0
-    idle, on_time = clock.idle_s, clock.on_time_s
-    # The member had nothing else to do in this commit time, and went on committing.
-    if not (group.waiting_since[beside] > 0).any():
-        idle += (now - clock.seen) / 1000
-    step, longest = now - clock.seen, _longest_step_ms(group, at)
-    on_time_now = step <= longest and _is_on_time(group, beside, siblings, since, clock.seen)
-    if on_time_now and _topic_goes_on(group, at, since, now):
-        on_time += step / 1000
+    step_s = (now - clock.seen) / 1000
     # The clock never goes back: the siblings' oldest records are known less exactly once samples are thinned out.
     return replace(
         clock,
         turn=turn,
         passed_over_s=max(passed, clock.passed_over_s),
-        idle_s=idle,
-        on_time_s=on_time,
+        # The member had nothing else to do in this commit time, and went on committing.
+        idle_s=clock.idle_s + (0.0 if (group.waiting_since[beside] > 0).any() else step_s),
+        on_time_s=clock.on_time_s + (step_s if _is_on_time(group, at, since, clock.seen) else 0.0),
         seen=now,
     )
 
 
-def _longest_step_ms(group: ObservedColumns, at: int) -> float:
-    """The longest time between two commits of a partition's holder in which it went on: after a longer one it comes back from a rest."""
-    return 1000 * max(USUAL_GAP_S, NOT_CHANCE * float(group.gap[group.owner[at]]))
+def _is_on_time(group: ObservedColumns, at: int, since: int, before: int) -> bool:
+    """Whether a partition's member goes on with other topics, and nothing of all that it goes on with is unread from before its last commit
+    but one, ``before`` (ms), while the partition's topic is not read late on purpose."""
+    owner, now = group.owner[at], int(group.committed_at[group.owner[at]])
+    # After a longer time without a commit it comes back from a rest.
+    if now - before > 1000 * max(USUAL_GAP_S, NOT_CHANCE * float(group.gap[owner])):
+        return False
+    goes_on = group.relevant & (group.owner == owner) & (group.lags.moved > since)
+    waiting = group.waiting_since[goes_on]
+    late = ((waiting > 0) & (waiting < before)).any()
+    other_topics = (group.lags.topic[goes_on] != group.lags.topic[at]).any()
+    return bool(other_topics and not late and _topic_goes_on(group, at, since, now))
 
 
 def _topic_goes_on(group: ObservedColumns, at: int, since: int, now: int) -> bool:
@@ -225,14 +228,6 @@ def _topic_goes_on(group: ObservedColumns, at: int, since: int, now: int) -> boo
     # Where nothing is unread, all that came in the known minutes has been given.
     all_given = came & (now - since > len(group.rates) * MINUTE_MS)
     return bool(np.where(waiting > 0, waiting > since + USUAL_GAP_S * 1000, all_given).any())
-
-
-def _is_on_time(group: ObservedColumns, beside: Flags, siblings: Flags, since: int, before: int) -> bool:
-    """Whether the member goes on with other topics, and nothing of all that it goes on with is unread from before its last commit but one,
-    ``before`` (ms)."""
-    goes_on = beside & (group.lags.moved > since)
-    waiting = group.waiting_since[goes_on]
-    return bool((goes_on & ~siblings).any() and not ((waiting > 0) & (waiting < before)).any())
 
 
 def _first_turn(group: ObservedColumns, siblings: Flags, since: int) -> int:

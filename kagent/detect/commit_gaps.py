@@ -38,9 +38,11 @@ def usual_gaps_ms(
     found: dict[str, float | None] = dict.fromkeys(lags.topics)
     for code, name in enumerate(lags.topics):
         commits = seen.commits.get(name)
-        if commits is not None and commits.cadence is not None:
-            longer = (lags.topic == code) & (ongoing > commits.cadence)
-            found[name] = _usual_ms(commits, _longest(units.owner[longer], last[longer], ongoing[longer]))
+        cadence = commits.cadence if commits is not None else None
+        if commits is not None and cadence is not None:
+            longer = (lags.topic == code) & (ongoing > cadence)
+            going_on = _longest(units.owner[longer], last[longer], ongoing[longer])
+            found[name] = _usual_ms(commits, going_on) if going_on else cadence
     return found
 
 
@@ -54,8 +56,6 @@ def _longest(owner: npt.NDArray[np.int32], last: Longs, ongoing: Longs) -> list[
 
 def _usual_ms(commits: TopicCommits, ongoing: Sequence[int]) -> float | None:
     """The median of the gaps that have ended and of these, which are longer than it and go on."""
-    if not ongoing:
-        return commits.cadence
     # The row keeps the latest gaps only; each stands for as many as have ended.
     ended, weight = sorted(commits.gaps), max(1.0, commits.commits / len(commits.gaps))
     longer_share = 1.0

@@ -104,12 +104,12 @@ class LateMember:
         """Records/s by topic that arrive for it, the median of five minutes."""
         return np.asarray(self.model.inflow_by_topic[0, self.at])
 
-    @property
+    @cached_property
     def done_by_peers(self) -> Floats:
         """What each of ``keeping_up`` certainly did of what arrived for it, in work/s."""
         return np.asarray((self._peers_got @ self.model.topic_cost).max(axis=0)) * self._paces
 
-    @property
+    @cached_property
     def proven_by_peers(self) -> Floats:
         """How much work/s of this member's mix of topics each of ``keeping_up`` proves to be possible on one machine."""
         return np.asarray(self._proven_by(self._peers_got).max(axis=0)) * self._paces

@@ -61,8 +61,7 @@ def _evidence(member: LateMember, margin: float) -> dict[str, Any] | None:
     if not len(proofs):
         return None
     # One of many may be a fast machine. Peers that get less than the member does prove nothing either way.
-    usual = int((most < member.done_by_peers).sum()) + (most < member.proven_before)
-    if usual < min(FEWEST, len(proven) / 2):
+    if not _several_do(member, most):
         return None
     return {
         "speed": round(speed / float(proofs.max()), 3),
@@ -78,8 +77,13 @@ def _perhaps(member: LateMember) -> dict[str, Any] | None:
     if not member.measured or member.usual_inflow <= 0 or _lasts(member):
         return None
     needed, proven = max(member.speed[1], member.usual_inflow), member.proven_by_peers
-    as_much = int((needed < RESOLVED * member.done_by_peers).sum()) + (needed < member.proven_before)
-    return {} if (needed < RESOLVED * proven).any() and as_much >= min(FEWEST, len(proven) / 2) else None
+    return {} if (needed < RESOLVED * proven).any() and _several_do(member, needed, RESOLVED) else None
+
+
+def _several_do(member: LateMember, amount: float, factor: float = 1.0) -> bool:
+    """Whether enough peers, its own past counted as one, did more than this much work/s, each taken for ``factor`` times what it did."""
+    more = int((amount < factor * member.done_by_peers).sum()) + (amount < member.proven_before)
+    return more >= min(FEWEST, len(member.keeping_up) / 2)
 
 
 def _pause_is_over(member: LateMember) -> dict[str, Any] | None:

@@ -145,8 +145,8 @@ class Applier:
         reader.start()
         try:
             if not read.wait(READ_WITHIN_S):
-                # Tells a broker that is away, in a sentence, from a topic that cannot be read.
-                Admin(self.home).cluster_id()
+                with Admin(self.home) as admin:
+                    admin.require_answer()
                 raise KafkaError(
                     f"kagent's topics on {self.home.bootstrap} cannot be read: run `kagent topics`, check the rights."
                 )

@@ -133,7 +133,7 @@ class Attempts:
         while position < high:
             message = reader.poll(0.5)
             if time.monotonic() > until:
-                self._reach()
+                self._require_answer()
                 raise KafkaError(f"{self.topic} cannot be read: no answer in time.")
             if message is None:
                 continue
@@ -160,13 +160,13 @@ class Attempts:
         )
         left = producer.flush(ANSWER_WITHIN_S + 5)
         if failed or left:
-            self._reach()
+            self._require_answer()
             why = str(failed[0]) if failed else "no answer in time"
             raise KafkaError(f"{self.topic} cannot be written ({why}): check the right to write.")
 
-    def _reach(self) -> None:
-        """Raise KafkaError with a sentence if no broker can be reached: then no right is at fault."""
-        Admin(self.cluster).cluster_id()
+    def _require_answer(self) -> None:
+        with Admin(self.cluster) as admin:
+            admin.require_answer()
 
 
 def _parsed(message: Any, key: str) -> list[Attempt]:

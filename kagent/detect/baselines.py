@@ -78,6 +78,8 @@ def _changed(state: JudgeState, roster: Roster, seen: Observation, policy: Polic
 def _after_departures(state: JudgeState, names: tuple[str, ...]) -> Mapping[str, Standing]:
     """The clocks of partitions that stand, with who has left without holding them."""
     gone = set(state.names) - set(names)
+    if not gone:
+        return state.standing
     return {
         key: replace(clock, others_left=clock.others_left + len(gone - {clock.holder}))
         for key, clock in state.standing.items()

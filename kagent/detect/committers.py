@@ -115,46 +115,59 @@ def _is_sure(known: Committer) -> bool:
     return known[1] > SURE
 
 
+@dataclass(frozen=True)
+class _Batch:
+    """What a commit at one time says of the partitions in it. ``joined``: the label of those that are new in it."""
+
+    label: str
+    joined: str
+    alone: bool
+    here: Counter[str]
+    """How many partitions with each label are in it."""
+
+
 def _after_commits(
     times: Mapping[str, int], known: Mapping[str, Committer], since: int
 ) -> dict[str, Committer]:
     """The committer of each partition after the commits that came since ``since`` (ms)."""
     # A commit counts once, however many looks there are until the next one.
     newer = {key: known.get(key, UNKNOWN) for key, time in times.items() if time > since}
-    batches: dict[int, list[str]] = {}
-    for key in newer:
-        batches.setdefault(times[key], []).append(key)
-    labels, all_of = (
-        Counter(label for label, _ in newer.values()),
-        Counter(label for label, _ in known.values()),
-    )
+    moved, all_of = (Counter(label for label, _ in some.values()) for some in (newer, known))
     # Of each label the commit of its first partition counts: two processes under one label would confirm each other else.
     counts = {newer[key][0]: times[key] for key in reversed(newer)}
+    batches = _batches(times, newer)
     out = {key: known[key] for key in times if key in known}
-    for time, batch in batches.items():
-        here = Counter(newer[key][0] for key in batch)
-        joined = next((newer[key][0] for key in batch if _is_sure(newer[key])), str(time))
-        for key in batch:
-            label = newer[key][0]
-            again = here[label] > 1 and counts[label] == time
-            apart = labels[label] > here[label]
-            if again and not _is_sure(newer[key]) and here[label] < all_of[label]:
-                # They were committed with the others of their label once, as by a reset of all offsets, and without those now.
-                out[key] = str(time), newer[key][1] + 1
-            else:
-                out[key] = _after_commit(newer[key], again, apart, len(batch) > 1, joined)
+    for key, (label, _) in newer.items():
+        batch = batches[times[key]]
+        again = batch.here[label] > 1 and counts[label] == times[key]
+        out[key] = _after_commit(newer[key], batch, again, moved[label], all_of[label])
     return {key: each for key, each in out.items() if each != UNKNOWN}
 
 
-def _after_commit(known: Committer, again: bool, apart: bool, beside: bool, joined: str) -> Committer:
-    """The committer of a partition after its commit. ``again``: whether it came with its label's first; ``apart``: whether others with its
-    label came at another time; ``beside``: whether any partition came with it; ``joined``: the label of those."""
+def _batches(times: Mapping[str, int], newer: Mapping[str, Committer]) -> dict[int, _Batch]:
+    """The partitions that were committed at the same time, by that time (ms)."""
+    batches: dict[int, list[Committer]] = {}
+    for key, each in newer.items():
+        batches.setdefault(times[key], []).append(each)
+    return {time: _batch(str(time), some) for time, some in batches.items()}
+
+
+def _batch(time: str, some: Sequence[Committer]) -> _Batch:
+    joined = next((each[0] for each in some if _is_sure(each)), time)
+    return _Batch(time, joined, len(some) == 1, Counter(label for label, _ in some))
+
+
+def _after_commit(known: Committer, batch: _Batch, again: bool, moved: int, all_of: int) -> Committer:
+    """The committer of a partition after its commit. ``again``: whether it came with the first of its label; ``moved`` and
+    ``all_of``: how many of its label were committed since the last look, and how many there are."""
     label, times = known
     if label and again:
-        return label, min(times + 1, NOT_CHANCE)
-    if beside and times <= SURE:
-        return joined, 1.0
-    if not label or not apart:
+        # They were committed with the others of their label once, as by a reset of all offsets, and without those now.
+        split = not _is_sure(known) and batch.here[label] < all_of
+        return (batch.label if split else label), min(times + 1, NOT_CHANCE)
+    if not batch.alone and not _is_sure(known):
+        return batch.joined, 1.0
+    if not label or moved == batch.here[label]:
         return known
     left = round(times - APART, 1)
     return (label, left) if left > 0 else UNKNOWN

@@ -160,9 +160,13 @@ class Admin(Coordinators):
 
     @patiently
     def cluster_id(self) -> str:
-        """The cluster's id; the cheapest question there is, so also the check that the cluster can be reached."""
+        """The cluster's id."""
         with self._errors("asked for its metadata"):
             return str(self._client.list_topics(timeout=self.deadline).cluster_id)
+
+    def require_answer(self) -> None:
+        """Raise KafkaError with a sentence if no broker answers, or if the login is refused: then no right is at fault."""
+        self.cluster_id()  # the cheapest question there is
 
     @patiently
     def topic_names(self) -> dict[str, int]:

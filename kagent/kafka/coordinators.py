@@ -53,8 +53,8 @@ class Coordinators(ABC):
         """How long a question waits for its answer, s."""
 
     @abstractmethod
-    def cluster_id(self) -> str:
-        """The cluster's id. Raises KafkaError with a sentence if the cluster cannot be reached."""
+    def require_answer(self) -> None:
+        """Raise KafkaError with a sentence if no broker answers, or if the login is refused."""
 
     @abstractmethod
     def check(self) -> None:
@@ -199,7 +199,7 @@ class Coordinators(ABC):
         except group_admin.Moving as error:
             raise Unsettled(self._answered(doing, error)) from error
         except ClientError as error:
-            self.cluster_id()  # tells a refused login from a broker that is away, in a sentence
+            self.require_answer()
             raise KafkaError(self._answered(doing, error)) from error
         self.reached()
         return answer

@@ -62,9 +62,9 @@ def by_timer(world: World, dt: float, busy: Flags) -> None:
 def _on_the_way_s(world: World) -> Floats:
     """How long a commit of each member takes to the coordinator: (seeds, members). No two processes commit together by the clock of
     the simulation alone; drawn from no random numbers, so that a scenario's other chances stay what they are."""
-    members = np.arange(world.due.size).reshape(world.due.shape)
+    phase = world.numbers[:, None] * np.sqrt(3) + np.arange(world.due.shape[1]) * GOLDEN
     # Multiples of irrational numbers, modulo 1, are spread evenly: https://en.wikipedia.org/wiki/Equidistribution_theorem
-    return np.asarray(LONGEST_WAY_S * ((members * GOLDEN + world.time * np.sqrt(2)) % 1.0))
+    return np.asarray(LONGEST_WAY_S * ((phase + world.time * np.sqrt(2)) % 1.0))
 
 
 def _plain(world: World) -> Flags:

@@ -24,6 +24,7 @@ def without_members(scenario: SimulatorScenario, seeds: Sequence[int]) -> World:
     return World(
         scenario=scenario,
         randoms=randoms,
+        numbers=np.array(seeds, np.int64),
         clients=clients,
         protocol=scenario.clients.protocol or ("kip848" if scenario.kind == "consumer" else "eager"),
         order=[[] for _ in randoms],
@@ -50,6 +51,8 @@ def without_members(scenario: SimulatorScenario, seeds: Sequence[int]) -> World:
         lso=np.full(weight.shape, np.inf),
         factor=np.ones(len(scenario.topics)),
         ids={t.name: f"id-{t.name}-0" for t in scenario.topics},
+        usual=np.zeros(weight.shape),
+        flow=np.zeros(weight.shape),
         noise=np.zeros(weight.shape),
         noise_until=np.full(many, -1.0),
         memory_s=_memory_s(scenario, clients),

@@ -100,7 +100,7 @@ def _spread(world: World, at: int, action: Action, message: Recommendation) -> N
     here = slice(*world.span(str(topic)))
     world.weight[at, here] = world.weight[at, here].mean()
     # Not by new weather: its other random numbers would be taken for what the action did.
-    w.set_flow(world, min(world.scenario.step, world.scenario.world.max_step_s))
+    w.set_flow(world, min(world.scenario.step, world.scenario.world.max_step_s), np.array([at]))
 
 
 def _abort(world: World, at: int, action: Action, message: Recommendation) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -27,14 +27,19 @@ def happen(world: World, event: Event) -> list[Event]:
 
 def _join(world: World, event: Event) -> None:
     for name in _members(event):
-        for seed in range(world.seeds):
+        for seed in _groups(world, event):
             r.join(world, seed, name)
 
 
 def _leave(world: World, event: Event) -> None:
     for name in _members(event):
-        for seed in range(world.seeds):
+        for seed in _groups(world, event):
             r.leave(world, seed, name)
+
+
+def _groups(world: World, event: Event) -> Iterable[int]:
+    """The groups that an event happens to: all, or the one that a deployment names."""
+    return (event["row"],) if "row" in event else range(world.seeds)
 
 
 def _members(event: Event) -> list[str]:
@@ -56,13 +61,18 @@ def _parts(world: World, event: Event) -> Any:
 def _deploy(world: World, event: Event) -> list[Event]:
     """All members replaced one by one under new names (``keep``: under their own), ``every`` s."""
     every, down = float(event.get("every", 60)), float(event.get("down", 10))
-    out: list[Event] = []
     mark = event.get("mark", f"d{int(world.time)}")
-    for number, name in enumerate(world.names(0)):
-        at = world.time + number * every
-        # Without the mark of the last deployment, or names would grow with each.
-        new = name if event.get("keep") else f"{name.split('.')[0]}.{mark}"
-        out += [{"at": at, "do": "leave", "member": name}, {"at": at + down, "do": "join", "member": new}]
+    out: list[Event] = []
+    # Group by group: an autoscaler has given each its own members.
+    for row in range(world.seeds):
+        for number, name in enumerate(world.names(row)):
+            at = world.time + number * every
+            # Without the mark of the last deployment, or names would grow with each.
+            new = name if event.get("keep") else f"{name.split('.')[0]}.{mark}"
+            out += [
+                {"at": at, "do": "leave", "member": name, "row": row},
+                {"at": at + down, "do": "join", "member": new, "row": row},
+            ]
     return out
 
 

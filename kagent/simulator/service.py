@@ -183,7 +183,7 @@ def _fetch(
     here, there = position[at, part], end[at, part]
     upto = np.minimum(there, np.ceil(here) + world.clients.block[seed])
     # Fetches of one moment are served in another order for each seed, not always by partition number.
-    turn = when[at] + 1e-6 * np.mod(part + seed, len(world.topic))
+    turn = when[at] + 1e-6 * np.mod(part + world.numbers[seed], len(world.topic))
     by_arrival = world.clients.arrival[seed]
     if by_arrival.any():
         some = np.flatnonzero(by_arrival)

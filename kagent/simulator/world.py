@@ -81,6 +81,8 @@ class World:
 
     scenario: SimulatorScenario
     randoms: tuple[np.random.Generator, ...]
+    numbers: Longs
+    """The seeds themselves: what differs from group to group goes by them, never by a group's row."""
     clients: ClientColumns
     protocol: str
     time: float = 0.0
@@ -239,18 +241,21 @@ def weather(world: World, dt: float, seeds: Longs | None = None) -> None:
         if made.inflow_changes_at_random:
             wait = max(1.0, float(random.exponential(wait)))
         world.noise_until[seed] = world.time + wait
-    set_flow(world, dt)
+    set_flow(world, dt, some)
 
 
-def set_flow(world: World, dt: float) -> None:
-    """The inflow by the present weights, noise and bursts; draws no random numbers."""
+def set_flow(world: World, dt: float, seeds: Longs) -> None:
+    """These groups' inflow by the present weights, noise and bursts; draws no random numbers."""
     topics, topic = world.topics, world.topic
     sigma = np.array([t.noise for t in topics])[topic]
     daily = np.array([t.daily for t in topics])
     inflow = np.array([t.inflow for t in topics])
     wave = inflow * (1 + daily * np.sin(2 * np.pi * world.time / 86_400)) * world.factor
-    world.usual = wave[topic] * world.weight
-    world.flow = world.usual * np.maximum(0.0, 1 + sigma * world.noise) * world.burst
+    # Of these alone: a daily wave would move with the other groups' changes, too.
+    world.usual[seeds] = wave[topic] * world.weight[seeds]
+    world.flow[seeds] = (
+        world.usual[seeds] * np.maximum(0.0, 1 + sigma * world.noise[seeds]) * world.burst[seeds]
+    )
     # Of what arrives now: with the usual inflow, the last record before a minute without any would wait for its end.
     world.unseen = world.flow * min(WAKE, dt)
 

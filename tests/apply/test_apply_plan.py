@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -34,14 +34,20 @@ class Reached:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
 
-    def cluster_id(self) -> str:
-        return "id"
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def require_answer(self) -> None:
+        pass
 
 
 class Away(Reached):
     """The admin of a cluster of which no broker answers."""
 
-    def cluster_id(self) -> str:
+    def require_answer(self) -> None:
         raise KafkaError(unreachable(self.cluster.bootstrap))
 
 

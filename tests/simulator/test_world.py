@@ -223,18 +223,37 @@ def test_brokers_that_restart_take_no_records_and_no_commits_for_a_while() -> No
     assert ends[112.0][0] - ends[101.0][0] > 20  # what producers had kept
 
 
-def test_a_seed_lives_the_same_whatever_runs_beside_it() -> None:
-    scenario = group("java", DEEP, {"at": 200, "do": "deploy", "every": 40}, assignor="sticky")
-    alone, together = begin(scenario, (2,)), begin(scenario, (1, 2))
-    for event in scenario.events:
-        happen(alone, {**event, "at": 0})
-        happen(together, {**event, "at": 0})
-    for _ in range(300):
-        step(alone, 1.0)
-        step(together, 1.0)
+SCALER = {"lag_per_member": 40, "least": 3, "greatest": 6, "cooldown": 60}
 
-    assert (alone.position[0] == together.position[1]).all()
-    assert (alone.commit_time[0] == together.commit_time[1]).all()
+
+@pytest.mark.parametrize("family", ["java", "sarama", "franz-go", "librdkafka"])
+@pytest.mark.parametrize("scaled", [False, True])
+def test_a_seed_lives_the_same_whatever_runs_beside_it(family: str, scaled: bool) -> None:
+    scenario = group(
+        family,
+        DEEP,
+        {"at": 200, "do": "deploy", "every": 40},
+        assignor="sticky",
+        autoscaler=SCALER if scaled else None,
+    )
+    waves = replace(scenario, topics=tuple(replace(t, daily=0.3) for t in scenario.topics))
+
+    alone, together = _after(waves, (2,)), _after(waves, (1, 7, 2))
+
+    for column in ("end", "position", "committed", "commit_time"):
+        assert (getattr(alone, column)[0] == getattr(together, column)[2]).all(), column
+    assert alone.names(0) == together.names(2)
+
+
+def _after(scenario: SimulatorScenario, seeds: tuple[int, ...]) -> World:
+    """The world after ten minutes of the scenario."""
+    world, queue = begin(scenario, seeds), list(scenario.events)
+    while world.time < 600:
+        for event in [e for e in queue if e["at"] <= world.time]:
+            queue.remove(event)
+            queue += happen(world, event)
+        step(world, 1.0)
+    return world
 
 
 def test_the_harsh_world_has_every_unkindness_that_has_a_default() -> None:

@@ -54,7 +54,7 @@ def advance(model: GroupModel, before: JudgeState) -> JudgeState:
     state, limits = model.state, LatenessLimits.of(model.policy)
     if model.as_of - state.assigned_at < model.policy.settle * 1000:
         return state
-    members, ended = dict(state.members), list[MemberState]()
+    members, habits = dict(state.members), state.habits
     for at, name in enumerate(model.names):
         known = members.get(name)
         if known is None:
@@ -62,29 +62,38 @@ def advance(model: GroupModel, before: JudgeState) -> JudgeState:
         earlier = before.members.get(name, MemberState())
         if known.time > earlier.time:
             known = _after_look(model, at, known, earlier, limits)
-        # Learned only once the member is on time again, or as late as before: spells that restart during an illness are no habit.
-        if known.longest_spell_s and (known.on_time_at == known.time or _fell_back(known, earlier)):
-            ended.append(known)
-            known = replace(known, longest_spell_s=0.0)
+        ended_s = _ended_by_itself_s(known, earlier)
+        habits = learned(habits, SPELL, ended_s, known.time)
+        if ended_s and ended_s >= known.longest_spell_s:
+            known = replace(known, longest_spell_s=0.0, longest_from=0.0)
         members[name] = _slim(known, not model.has_work(at))
-    habits = state.habits
-    for known in ended:
-        habits = learned(habits, SPELL, known.longest_spell_s, known.time)
     # What equals the default is left out: rows of healthy groups stay small, and equal states are not written again.
     return replace(state, members={n: m for n, m in members.items() if m != MemberState()}, habits=habits)
 
 
-def _fell_back(known: MemberState, earlier: MemberState) -> bool:
-    """Whether a spell ended since the member is as late again as it was when the spell began: late on purpose, or by habit."""
-    spell, backlog = earlier.spell, known.backlog
+def _ended_by_itself_s(known: MemberState, earlier: MemberState) -> float:
+    """How long the spell was that this look shows to have ended by itself, s: the longest if the member is on time again or as late as
+    when that one began, else the one that it fell back from; 0 if none did."""
+    # Spells that restart during an illness are no habit.
+    if known.longest_spell_s and known.on_time_at == known.time:
+        return known.longest_spell_s
+    spell = earlier.spell
+    if spell is None or not _fell_back(known, spell):
+        return 0.0
+    # From a short one: a member that goes on falling behind has not caught up with the long one before.
+    back = known.lateness[-1][1] <= known.longest_from
+    return known.longest_spell_s if back else _length_s(spell)
+
+
+def _length_s(spell: Spell) -> float:
+    return spell.grown_s - spell.carried_s
+
+
+def _fell_back(known: MemberState, spell: Spell) -> bool:
+    """Whether the spell ended since the member is as late again as it was when it began: late on purpose, or by habit."""
     # Later in it than ever since it became late: that is how a member falls behind by one burst after another.
-    latest_yet = spell is not None and backlog is not None and backlog.most_at >= spell.began
-    return (
-        spell is not None
-        and known.spell is None
-        and known.lateness[-1][1] <= spell.reference
-        and not latest_yet
-    )
+    latest_yet = known.backlog is not None and known.backlog.most_at >= spell.began
+    return known.spell is None and known.lateness[-1][1] <= spell.reference and not latest_yet
 
 
 def _after_look(
@@ -94,14 +103,25 @@ def _after_look(
     look = _look(model, at, known, earlier, limits)
     known = replace(known, spell=measured(known.spell, look), windows=_with_lateness(known.windows, look))
     spell = next_spell(known, look, limits)
-    longest = max(known.longest_spell_s, known.spell.grown_s - known.spell.carried_s if known.spell else 0.0)
+    longest = _longest(known)
     on_time = known.time if look.lateness < limits.on_time else known.on_time_at
     ramp_s, ramp_records = _ramp(look, known, earlier, on_time == known.time)
     known = replace(
-        known, ramp_s=ramp_s, ramp_records=ramp_records, on_time_at=on_time, longest_spell_s=longest
+        known,
+        ramp_s=ramp_s,
+        ramp_records=ramp_records,
+        on_time_at=on_time,
+        longest_spell_s=longest[0],
+        longest_from=longest[1],
     )
     backlog = next_backlog(known, look, limits)
     return replace(known, spell=spell, backlog=backlog, lateness=history(known, look, limits))
+
+
+def _longest(known: MemberState) -> tuple[float, float]:
+    """How long the longest spell since the member was last not late has been, s, and how late it was when that one began, s."""
+    spell, before = known.spell, (known.longest_spell_s, known.longest_from)
+    return max(before, (_length_s(spell), spell.reference)) if spell else before
 
 
 def _with_lateness(windows: tuple[Window, ...], look: Look) -> tuple[Window, ...]:

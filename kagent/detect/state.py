@@ -167,8 +167,7 @@ class MemberState:
     ``time``: its latest commit, ms; ``done``: <topic>/<partition> → committed offset then; ``gaps``: its latest gaps between
     commits, ms; ``lateness``: (time, lateness in s) of the last two minutes; ``on_time_at``: when it was last not late;
     ``ramp_s``, ``ramp_records``: how long it has fallen behind since then, before it was late, and what it did meanwhile;
-    ``longest_spell_s``: of the spells
-    since it was last not late; ``silent_s``: for how long none of its unread partitions has moved while others did.
+    ``longest_spell_s``: of the spells since it was last not late, and ``longest_from``: how late it was when that one began, s; ``silent_s``: for how long none of its unread partitions has moved while others did.
     """
 
     time: int = 0
@@ -183,6 +182,7 @@ class MemberState:
     spell: Spell | None = None
     backlog: Backlog | None = None
     longest_spell_s: float = 0.0
+    longest_from: float = 0.0
     silent_s: float = 0.0
     silent_seen: int = 0
     """The others' latest move when ``silent_s`` was last advanced, ms."""

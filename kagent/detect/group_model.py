@@ -20,7 +20,7 @@ from kagent.detect.capacity import Capacity, kept, waits_on_purpose
 from kagent.detect.evidence import LatenessLimits, idle_s
 from kagent.detect.forecast import Placement, best_drain_s, drain_s
 from kagent.detect.inflow import Interval
-from kagent.detect.lateness import lateness_s, virtual_lateness_s
+from kagent.detect.lateness import continued_inflow, lateness_s, virtual_lateness_s
 from kagent.detect.load import load_of, mix_of, owner_of_counted, per_partition
 from kagent.detect.observed_columns import ObservedColumns, columns_of
 from kagent.detect.peers import inflow_by_topic
@@ -150,6 +150,11 @@ class GroupModel:
         if (times == columns.judged_at).all():
             return columns.backlog
         return backlog(self.lags, self.seen.ends, times, self.policy.allowed_lag)[0]
+
+    def continued_inflow(self, at: int) -> float:
+        """The inflow (work/s) by which the member's lateness is extrapolated beyond the known log ends."""
+        rows = np.flatnonzero(self._counted_owner == at)
+        return continued_inflow(self.lags, self.seen.ends, rows, self.cost, float(self.inflow.mid[at]))
 
     def topic_lateness_at_commit(self, at: int) -> dict[str, float]:
         """V of each topic that the member holds, for itself, s; empty where it holds one alone."""

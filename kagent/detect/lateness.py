@@ -70,11 +70,21 @@ def virtual_lateness_s(
         return float(max(0.0, (at - (times[before] + share * (times[after] - times[before]))) / 1000))
     # The records are older than the oldest sample: beyond it, the inflow of the history, or now if that is more, is continued.
     span = max(0.0, (at - times[0]) / 1000)
+    return float(span + (total[0] - reached) / _continued(times, total, inflow))
+
+
+def continued_inflow(
+    lags: Lags, ends: Mapping[str, EndHistory], rows: Longs, cost: Floats, inflow: float
+) -> float:
+    """At how much work/s the log ends of these partitions are taken to have grown before they were known."""
+    return _continued(*_summed(lags, ends, rows, cost), inflow)
+
+
+def _continued(times: Floats, total: Floats, inflow: float) -> float:
+    grew_for_s = (times[-1] - times[0]) / 1000 if len(times) else 0.0
+    grew = float(total[-1] - total[0]) / grew_for_s if grew_for_s > 0 else 0.0
     # Not zero: a topic without inflow would be late for ever.
-    grew_for_s = (times[-1] - times[0]) / 1000
-    grew = (total[-1] - total[0]) / grew_for_s if grew_for_s > 0 else 0.0
-    usual = max(inflow, grew, 1e-3)
-    return float(span + (total[0] - reached) / usual)
+    return max(inflow, grew, 1e-3)
 
 
 def _summed(lags: Lags, ends: Mapping[str, EndHistory], rows: Longs, cost: Floats) -> tuple[Floats, Floats]:

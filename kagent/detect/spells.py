@@ -27,8 +27,8 @@ class Look:
     """One look at a member with a newer commit: its time (ms), lateness (s), whether it counts as late, T at the optimist's
     ends (s), median commit gap (s), records done since the last look, and how long they took at the member's speed (s; 0: unknown).
     ``trend``: the lateness that is compared with earlier and later ones, s; ``topics``: the same of each topic for itself, where the
-    member holds several; ``extrapolated_s``: how much of ``trend`` is older than the known log ends, and ``strays``: by which share of that it may be
-    off."""
+    member holds several; ``extrapolated_s``: how much of ``trend`` is older than the known log ends, by the inflow ``continued`` (work/s; 0: none is), and ``unsure_s``: how
+    far its difference from the spell's beginning may be off for that."""
 
     time: int
     lateness: float
@@ -40,12 +40,8 @@ class Look:
     worked_s: float = 0.0
     topics: Mapping[str, float] = field(default_factory=dict)
     extrapolated_s: float = 0.0
-    strays: float = UNSEEN
-
-    @property
-    def unsure_s(self) -> float:
-        """How far ``trend`` may be off."""
-        return self.strays * self.extrapolated_s
+    continued: float = 0.0
+    unsure_s: float = 0.0
 
 
 def advance(model: GroupModel, before: JudgeState) -> JudgeState:
@@ -86,7 +82,8 @@ def _ended_by_itself_s(known: MemberState, earlier: MemberState) -> float:
 
 
 def _length_s(spell: Spell) -> float:
-    return spell.grown_s - spell.carried_s
+    """How long the spell has been as a habit, s: what rises while it is extrapolated may be the inflow's noise."""
+    return 0.0 if spell.extrapolated_s else spell.grown_s - spell.carried_s
 
 
 def _fell_back(known: MemberState, spell: Spell) -> bool:
@@ -100,6 +97,7 @@ def _after_look(
     model: GroupModel, at: int, known: MemberState, earlier: MemberState, limits: LatenessLimits
 ) -> MemberState:
     """The member with its spell, backlog clock and ramp advanced by its newest commit."""
+    known = _rescaled(model, at, known)
     look = _look(model, at, known, earlier, limits)
     known = replace(known, spell=measured(known.spell, look), windows=_with_lateness(known.windows, look))
     spell = next_spell(known, look, limits)
@@ -146,7 +144,7 @@ def _beginning(look: Look) -> dict[str, Any]:
         "reference": look.trend,
         "topics": _topics({}, look, began=True),
         "extrapolated_s": round(look.extrapolated_s, 1),
-        "unsure_s": round(look.unsure_s, 1),
+        "unsure_s": 0.0,
     }
 
 
@@ -161,7 +159,7 @@ def _look(
     trend = float(model.lateness_at_commit[at])
     # Of the others, which are most, only the lateness is looked at.
     watched = late or known.running
-    extrapolated_s = max(0.0, trend - _known_for_s(model, at)) if watched else 0.0
+    extrapolated_s = _extrapolated_s(model, at, trend) if watched else 0.0
     return Look(
         time=known.time,
         lateness=lateness,
@@ -173,19 +171,61 @@ def _look(
         worked_s=worked_s,
         topics=model.topic_lateness_at_commit(at) if watched else {},
         extrapolated_s=extrapolated_s,
-        strays=_strays(model, at, extrapolated_s) if late and extrapolated_s else UNSEEN,
+        continued=known.continued if extrapolated_s else 0.0,
+        unsure_s=_unsure_s(model, at, known.spell, extrapolated_s),
     )
 
 
-def _strays(model: GroupModel, at: int, extrapolated_s: float) -> float:
-    """How far the inflow of before the known log ends may have been from the one of now (95 %), as a share of it: by the standard deviation of the
-    difference of two means, one over the known minutes and one over those that are not known."""
+def _extrapolated_s(model: GroupModel, at: int, trend: float) -> float:
+    return max(0.0, trend - _known_for_s(model, at))
+
+
+def _rescaled(model: GroupModel, at: int, known: MemberState) -> MemberState:
+    """The member with its earlier extrapolated lateness by the inflow that is known now: two that are compared rest on the same one, or
+    each rise of the inflow would pass for the member catching up."""
+    trend = float(model.lateness_at_commit[at])
+    if not (known.running or trend > 0) or not _extrapolated_s(model, at, trend):
+        return known
+    now = round(model.continued_inflow(at), 6)
+    if not known.continued or known.continued == now:
+        return replace(known, continued=now)
+    factor, known_for_s = known.continued / now, _known_for_s(model, at)
+    history_ = tuple(
+        (time, round(late + (factor - 1) * max(0.0, late - known_for_s + (known.time - time) / 1000), 1))
+        for time, late in known.lateness
+    )
+    return replace(known, continued=now, lateness=history_, spell=_rescaled_spell(known.spell, factor))
+
+
+def _rescaled_spell(spell: Spell | None, factor: float) -> Spell | None:
+    if spell is None or not spell.extrapolated_s:
+        return spell
+    older_s = spell.extrapolated_s
+    return replace(
+        spell,
+        reference=round(spell.reference + (factor - 1) * older_s, 1),
+        extrapolated_s=round(factor * older_s, 1),
+    )
+
+
+def _unsure_s(model: GroupModel, at: int, spell: Spell | None, extrapolated_s: float) -> float:
+    """How far what the lateness rose by since the spell began may be off, s: what was read meanwhile came in a stretch of which the inflow
+    is not known."""
+    if spell is None or not spell.extrapolated_s or not extrapolated_s:
+        return 0.0
+    read_s = abs(spell.extrapolated_s - extrapolated_s)
+    return _strays(model, at, read_s) * read_s
+
+
+def _strays(model: GroupModel, at: int, seconds: float) -> float:
+    """How far the inflow of a stretch of so many seconds before the known log ends may have been from the one of now (95 %), as a share of it: by the
+    standard deviation of the difference of two means, one over the known minutes and one over those that are not known."""
     held = model.counted & (model.owner == at)
     by_minute = (model.columns.rates * model.cost)[:, held].sum(axis=1)
     usual = float(np.median(by_minute))
     if len(by_minute) < 2 or usual <= 0:
         return UNSEEN
-    means = 1 / len(by_minute) + MINUTE_MS / 1000 / max(extrapolated_s, MINUTE_MS / 1000)
+    means = 1 / len(by_minute) + MINUTE_MS / 1000 / max(seconds, MINUTE_MS / 1000)
     return max(UNSEEN, Z * float(np.std(by_minute, ddof=1)) / usual * sqrt(means))
 
 
@@ -247,24 +287,20 @@ def next_spell(known: MemberState, look: Look, limits: LatenessLimits) -> Spell 
         return Spell(last=look.time, grew_at=look.time, **_beginning(look)) if grows else None
     # With rare commits the first look alone is the reference: a second one comes a gap later, and its growth would raise it.
     began = look.time - spell.began <= limits.growing_need * 1000 and look.gap < RARE_GAP_S
-    reference = max(spell.reference, look.trend) if began else spell.reference
-    extrapolated_s = (
-        max(spell.extrapolated_s, round(look.extrapolated_s, 1)) if began else spell.extrapolated_s
-    )
-    # How far the inflow strays shows only in the minutes after.
-    unsure_s = max(spell.unsure_s, round(look.strays * extrapolated_s, 1))
+    first = _beginning(look) if began and look.trend >= spell.reference else {}
+    reference = first.get("reference", spell.reference)
     grown = spell.grown_s + (step_s(look, spell.last, limits) if grows else 0.0)
     after = replace(
         spell,
         last=look.time,
         reference=reference,
+        extrapolated_s=first.get("extrapolated_s", spell.extrapolated_s),
+        unsure_s=round(look.unsure_s, 1),
         grown_s=grown,
         grew_at=look.time if grows else spell.grew_at,
         commits=spell.commits + 1,
         records=spell.records + look.records,
         topics=_topics(spell.topics, look, began),
-        extrapolated_s=extrapolated_s,
-        unsure_s=unsure_s,
     )
     # Back to where it began: late by habit or on purpose, not later and later. For two looks: a client that serves its partitions
     # in turn swings from look to look by what one fetch holds.

@@ -111,8 +111,8 @@ class Spell:
     ``began``, ``last``: its first and its latest commit, ms; ``reference``: greatest lateness of its first minute, s;
     ``grown_s``: how long it has been late and growing; ``grew_at``: the latest commit at which it was; ``commits`` and
     ``records`` done since it began; ``votes``: verdict → looks, ``voted``: the commits up to the latest of them; ``topics``: of a member that holds several, each topic's own greatest
-    lateness of that minute and its latest, s; ``extrapolated_s``: how much of ``reference`` is older than the log ends that were known, and ``unsure_s``: by how much it may be
-    too little; ``carried_s``: the part of ``grown_s`` from before the lateness was measured.
+    lateness of that minute and its latest, s; ``extrapolated_s``: how much of ``reference`` is older than the log ends that were known, and ``unsure_s``: how far what it
+    rose by may be off for that; ``carried_s``: the part of ``grown_s`` from before the lateness was measured.
     """
 
     began: int
@@ -181,6 +181,8 @@ class MemberState:
     ramp_records: int = 0
     spell: Spell | None = None
     backlog: Backlog | None = None
+    continued: float = 0.0
+    """The inflow (work/s) by which ``lateness`` and the spell are extrapolated; 0 where they are measured."""
     longest_spell_s: float = 0.0
     longest_from: float = 0.0
     silent_s: float = 0.0

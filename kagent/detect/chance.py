@@ -1,4 +1,4 @@
-"""What is taken for chance, and what no longer: said once, for every rule of the judgement."""
+"""What is taken for chance, and what no longer, for every rule of the judgement."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ TAIL = 2.0
 """The next one is longer than the longest of n with probability 1/(n+1); the factor buys the tail: of spells, of absences, of what may have
 been read since a commit, and of an hour."""
 RARE = 1_000
-"""What chance brings less than once in so many is a change: in looks at the groups of a topic or broker, and in days of a healthy
+"""What chance brings less than once in this number is a change: in looks at the groups of a topic or broker, and in days of a healthy
 group. More than one false report in as many would be too many."""

@@ -151,6 +151,11 @@ class GroupModel:
             return columns.backlog
         return backlog(self.lags, self.seen.ends, times, self.policy.allowed_lag)[0]
 
+    def inflow_by_minute(self, at: int) -> Floats:
+        """What arrived for the member in each of the last minutes, work/s."""
+        held = self.counted & (self.owner == at)
+        return np.asarray((self.columns.rates * self.cost)[:, held].sum(axis=1))
+
     def continued_inflow(self, at: int) -> float:
         """The inflow (work/s) by which the member's lateness is extrapolated beyond the known log ends."""
         rows = np.flatnonzero(self._counted_owner == at)

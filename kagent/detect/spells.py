@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import sqrt
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
 from kagent.detect.capacity import RARE_GAP_S
-from kagent.detect.chance import UNSEEN, Z
+from kagent.detect.chance import NOT_CHANCE, RARE, TAIL, UNSEEN
 from kagent.detect.evidence import COMMITS_RARE, PAUSE_SHARE, SPELL, LatenessLimits
 from kagent.detect.group_model import GroupModel
 from kagent.detect.habits import learned
@@ -218,15 +219,20 @@ def _unsure_s(model: GroupModel, at: int, spell: Spell | None, extrapolated_s: f
 
 
 def _strays(model: GroupModel, at: int, seconds: float) -> float:
-    """How far the inflow of a stretch of so many seconds before the known log ends may have been from the one of now (95 %), as a share of it: by the
-    standard deviation of the difference of two means, one over the known minutes and one over those that are not known."""
-    held = model.counted & (model.owner == at)
-    by_minute = (model.columns.rates * model.cost)[:, held].sum(axis=1)
-    usual = float(np.median(by_minute))
-    if len(by_minute) < 2 or usual <= 0:
-        return UNSEEN
-    means = 1 / len(by_minute) + MINUTE_MS / 1000 / max(seconds, MINUTE_MS / 1000)
-    return max(UNSEEN, Z * float(np.std(by_minute, ddof=1)) / usual * sqrt(means))
+    """How far the mean inflow of a stretch before the known log ends, ``seconds`` long, may have been from the one of now, as a share of it: by the
+    standard deviation of the difference of two means, one over the known minutes and one over the stretch."""
+    by_minute = np.stack([model.inflow_by_minute(member) for member in range(len(model.names))])
+    usual = by_minute.mean(axis=1)
+    # A tide of some hours: twice what an estimate may be off.
+    tide = TAIL * UNSEEN
+    if by_minute.shape[1] < NOT_CHANCE or usual[at] <= 0:
+        return tide
+    # Of all members, as the few minutes of one tell little of its own; by their size, since that of one partition swings more than of ten.
+    swings = np.var(by_minute[usual > 0], axis=1, ddof=1) / usual[usual > 0]
+    sd = sqrt(float(swings.mean()) / usual[at])
+    means = 1 / by_minute.shape[1] + MINUTE_MS / 1000 / max(seconds, MINUTE_MS / 1000)
+    # Looked at every few seconds, at each member: what comes once in twenty looks comes in every hour.
+    return tide + NormalDist().inv_cdf(1 - 1 / RARE) * sd * sqrt(means)
 
 
 def _known_for_s(model: GroupModel, at: int) -> float:

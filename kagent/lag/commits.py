@@ -27,7 +27,7 @@ from kagent.contract.events import TopicOffsets, TopicTombstones
 GONE = -1
 """In place of an offset that expired or was deleted."""
 GAPS = 12
-"""How many gaps between commits are remembered, to learn the group's own cadence on this topic; of each member also so many of its own,
+"""How many gaps between commits are remembered, to learn the group's own cadence on this topic; of each member as many of its own,
 its busy windows, and of the group its pauses. Up to five that are not the usual ones leave the median among the usual ones."""
 LATEST = 3
 """Different offsets of a partition that are remembered, to tell progress from a retry that goes back and forth."""

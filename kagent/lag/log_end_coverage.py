@@ -19,7 +19,7 @@ def unread(
     for name, row in commits.items():
         history = ends.get(name)
         if history is None or not history.samples:
-            # A new topic is committed to before its first sample; a deleted one is never sampled again, and nobody commits to it.
+            # A new topic is committed to before its first sample; a deleted one is never sampled again, and no group commits to it.
             if row.last - row.first > longest and now - row.last < LATELY_MS:
                 return f"the log ends of {name} have never been read, though the group commits to it"
         elif row.last - history.last > longest:

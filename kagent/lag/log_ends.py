@@ -45,7 +45,7 @@ LATELY_MS = round(Policy().hold * SECOND_MS)
 OLDEST = 7 * DAY_MS
 """What groups do repeats itself by the day and the week: what was longer ago is forgotten."""
 GROWTH: Bound = 64
-"""Rows are added so many at a time: numpy arrays do not grow, and copying all samples for each new one would be quadratic."""
+"""Rows that are added at a time: numpy arrays do not grow, and copying all samples for each new one would be quadratic."""
 SHORTENED_AFTER_MS = 10_000
 """A leader that does not know yet that it leads no longer names an older end, but not for longer: its session has ended by then."""
 STORED_CELLS: Bound = 20_000

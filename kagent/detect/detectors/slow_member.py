@@ -4,7 +4,7 @@ A peer proves that a machine can do more, whatever records cost, if it keeps up 
 behind than the member does while it is busy, and with as much of the others. Holds where the member falls short of such a proof
 by a tenth, also with its speed at its most (by less, once it has got later for half an hour), and where at least two of the peers, or
 half of them, process more than it does: one fast machine is no measure. While peers keep up with as much as it gets, and it is not
-proven to be slow, nothing is said: it is neither badly spread nor are there too few members. What the member did itself in the ten
+proven to be slow, nothing is reported: it is neither badly spread nor are there too few members. What the member did itself in the ten
 minutes before, with the partitions it has now, counts like a peer. A hot member is never slow: its peers get less than it does.
 Severity: ticket.
 """

@@ -14,7 +14,7 @@ from kagent.contract.recommendation import Verdict
 from kagent.detect import evidence, inflow_swings, spells
 from kagent.detect.chance import NOT_CHANCE
 from kagent.detect.detectors import MOVES_CURE, ORDER, STANDING, data_loss, skew
-from kagent.detect.finding import ROWS, Finding
+from kagent.detect.finding import NO_PROGRESS, ROWS, Finding
 from kagent.detect.group_model import GroupModel, observe
 from kagent.detect.late_member import LateMember, Line
 from kagent.detect.state import Backlog, JudgeState, MemberState, Spell
@@ -42,9 +42,10 @@ def examine(seen: Observation, state: JudgeState, policy: Policy) -> tuple[Group
 
 def decide(model: GroupModel) -> GroupFindings:
     """What the detectors find in a group."""
-    state = data_loss.learn(model)
+    found = [f for detector in STANDING if detector is not data_loss for f in detector.find(model)]
+    state = data_loss.learn(model, {at for f in found if f.verdict in NO_PROGRESS for at in f.rows})
     model = replace(model, state=state)
-    found = [f for detector in STANDING for f in detector.find(model)]
+    found += data_loss.find(model)
     # No forecast and no evidence are asked for: the user wants each crossing of the ratio.
     if skew.is_literal(model.policy):
         return GroupFindings(_ordered([*found, *skew.crossing(model, model.policy.threshold)]), state)

@@ -58,6 +58,6 @@ def _waited(model: GroupModel, rows: Longs) -> float:
     owners = model.owner[rows]
     gap_ms = round(1000 * float(model.columns.gap[owners[owners >= 0]].max(initial=0.0)))
     last = np.full(len(model.lags), int(model.lags.moved[rows].max(initial=0)) + gap_ms, np.int64)
-    # The upper bound of the backlog: what may have been in the fetch.
-    _, waits = backlog(model.lags, model.seen.ends, last, model.policy.allowed_lag)
+    # The upper bound of the backlog: what may have been in the fetch, whatever retention has deleted since.
+    _, waits = backlog(model.lags.undeleted, model.seen.ends, last, model.policy.allowed_lag)
     return float((waits[rows] * model.cost[rows]).sum())

@@ -237,8 +237,9 @@ class GroupModel:
 
     @cached_property
     def age(self) -> tuple[Floats, Flags]:
-        """Age of each partition's oldest unread record in s, and whether it is only a lower bound."""
-        return ages(self.seen, self.lags)
+        """Age of each partition's oldest unread record in s, deleted since or not, and whether it is only a lower bound."""
+        # A group is no less late for what it can never read any more.
+        return ages(self.seen, self.lags.undeleted)
 
     @property
     def skew(self) -> float:
@@ -313,7 +314,7 @@ def observe(seen: Observation, state: JudgeState, policy: Policy) -> GroupModel:
     # The order matters. What stands is found first, because a record that no consumer can process proves no member busy and must be
     # out of the capacity windows.
     lags, state = located(seen, state, policy)
-    columns = columns_of(lags, seen, state, policy)
+    columns = standstill.waiting_as_known(columns_of(lags, seen, state, policy), state)
     first = min((row.first for row in seen.commits.values()), default=0)
     clocks = standstill.advance(columns, state, _as_of(seen), first, policy)
     excluded = standstill.excluded_from(columns, clocks, policy)

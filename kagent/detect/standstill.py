@@ -55,6 +55,18 @@ def excluded_from(columns: ObservedColumns, state: JudgeState, policy: Policy) -
     return out
 
 
+def waiting_as_known(columns: ObservedColumns, state: JudgeState) -> ObservedColumns:
+    """The columns in which what stands waits since its clock began: deleting its oldest records makes it wait no less."""
+    if not state.standing:
+        return columns
+    waits, moved, place = columns.waiting_since.copy(), columns.lags.moved, columns.lags.places
+    for key, clock in state.standing.items():
+        at = place.get(key)
+        if at is not None and waits[at] > 0 and moved[at] <= clock.since:
+            waits[at] = min(int(waits[at]), clock.since)
+    return replace(columns, waiting_since=waits)
+
+
 def moved_at(columns: ObservedColumns) -> Longs:
     """When a partition of each member last made progress, ms."""
     out = np.zeros(columns.members, np.int64)
@@ -108,15 +120,23 @@ def _advance_rest(columns: ObservedColumns, state: JudgeState, as_of: int, first
     """The whole group: how long it has been at rest, or since when it has gone on."""
     waits = waits_since(columns)
     began = int(waits[waits > 0].min(initial=np.iinfo(np.int64).max))
-    last = int(columns.lags.moved[columns.relevant].max(initial=0))
+    moved = int(columns.lags.moved[columns.relevant].max(initial=0))
     # Without members nothing can move: that is an absence, and no rest.
-    rest = (as_of - max(began, last, state.returned_at)) / 1000 if (waits > 0).any() else 0.0
+    last = max(moved, state.returned_at)
+    since = _rests_since(state, max(began, last), last)
+    rest = (as_of - since) / 1000 if (waits > 0).any() else 0.0
     going = state.going_since or first_commit
     if rest >= USUAL_GAP_S:
-        return replace(state, at_rest_s=rest, going_since=going)
+        return replace(state, at_rest_s=rest, rest_since=since, going_since=going)
     if not state.at_rest_s:
         return state if going == state.going_since else replace(state, going_since=going)
-    return replace(state, at_rest_s=0.0, going_since=last)
+    return replace(state, at_rest_s=0.0, rest_since=0, going_since=moved)
+
+
+def _rests_since(state: JudgeState, since: int, last: int) -> int:
+    # A rest lasts until something moves: deleting the oldest records that wait makes it no shorter.
+    goes_on = state.rest_since and last <= state.rest_since
+    return min(since, state.rest_since) if goes_on else since
 
 
 def _clocks(

@@ -282,6 +282,8 @@ class JudgeState:
     """<topic>/<partition> → its clocks, where it has unread records and stands."""
     at_rest_s: float = 0.0
     """For how long the whole group has had unread records and none of its partitions has moved."""
+    rest_since: int = 0
+    """When that rest began, ms, 0 without one."""
     going_since: int = 0
     """Since when the group has gone on without a rest of a minute."""
     committed_together: Mapping[str, tuple[str, float]] = field(default_factory=dict)

@@ -8,7 +8,7 @@ sample before the commit − committed. What is judged besides is in ``kagent.de
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -66,6 +66,13 @@ class Lags:
     def counted(self) -> Flags:
         """Whether it counts as some member's lag."""
         return np.asarray(self.known & ~self.orphaned & (self.owner != NOBODY))
+
+    @property
+    def undeleted(self) -> Lags:
+        """The same as if no unread record had been deleted, where something unread is left."""
+        # Where nothing is left nothing waits, however far below the log start the commit is.
+        left = (self.committed != GONE) & (np.maximum(self.committed, self.start) < self.end)
+        return replace(self, start=np.where(left, np.minimum(self.start, self.committed), self.start))
 
     @cached_property
     def places(self) -> Mapping[str, int]:

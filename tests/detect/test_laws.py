@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from kagent.detect.state import JudgeState
 from kagent.incident.evaluate import Judgement, judge
 from kagent.policy import Policy
 from kagent.recommend.reassignment import reassign
+from kagent.recommend.render import diagnose, severity
 from tests.fixtures.timeline import START, Timeline, judged
 
 ORDERS = ("even", "blocks", "longest")
@@ -222,3 +224,25 @@ def test_a_plan_is_never_slower_than_staying(group: Any, data: st.DataObject) ->
 
     if best is not None and best.plan.drain_now is not None and best.plan.drain_after is not None:
         assert best.plan.drain_after.max() <= best.plan.drain_now.max() + 1e-6
+
+
+def standstill_of(one: Judgement) -> tuple[float, float, str] | None:
+    """Seconds behind, seconds without progress and severity of the stuck members; None where none is found."""
+    found = next((f for f in one.findings if f.verdict == "stuck_member"), None)
+    if found is None or one.model is None:
+        return None
+    return found.behind, found.evidence["stands_s"], severity(diagnose(one.model, found)).value
+
+
+@pytest.mark.parametrize("hangs", [{"m0": 1800}, {"m0": 1800, "m1": 1800, "m2": 1800}])
+def test_deleting_what_is_unread_makes_no_standstill_shorter_or_less_urgent(hangs: Mapping[str, int]) -> None:
+    kept, deleted = world(hot=50.0, hangs=hangs), world(hot=50.0, hangs=hangs)
+    with_all, without = judged(kept, 1900), judged(deleted, 1900)
+    for _ in range(12):
+        deleted.delete(keep=1000)
+        with_all += judged(kept, 100, with_all[-1].state)
+        without += judged(deleted, 100, without[-1].state)
+    all_kept, some_deleted = ([standstill_of(one) for one in each] for each in (with_all, without))
+
+    assert some_deleted == all_kept
+    assert {each[2] for each in some_deleted if each} == {"ticket", "page"}

@@ -1,14 +1,15 @@
 """lost_data: retention deleted records before the group read them.
 
-Holds where a committed offset lies below the log start and its member committed again since without moving past it, or leapt
-from below the log start to beyond it by more than it can have read. A client that has fetched the records already commits
-beyond the log start soon: it lost nothing. Reported for an hour after the last loss, however small the lag is by then.
+Holds where a committed offset lies below the log start and its member committed again since without moving past it, or is found to
+stand (``stalled``, ``stuck_member``): who commits nothing reads nothing. Holds too where a commit leapt from below the log start to beyond it by more than
+can have been read. A client that has fetched the records already commits beyond the log start soon: it lost nothing, and
+until then it does not stand for longer than it may. Reported for an hour after the last loss, however small the lag is by then.
 Severity: page. Confirmed once: what is lost does not come back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import replace
 
 import numpy as np
@@ -73,8 +74,9 @@ def reason(model: GroupModel, finding: Finding) -> str:
     return f"Retention deleted {finding.evidence['lost']:,} records of {', '.join(places[:3])}{more} before they were read."
 
 
-def learn(model: GroupModel) -> JudgeState:
-    """The state after looking for losses: what was below the log start at the last evaluation, and what is lost for certain."""
+def learn(model: GroupModel, stand: Set[int]) -> JudgeState:
+    """The state after looking for losses: what was below the log start at the last evaluation, and what is lost for certain.
+    ``stand``: places of the partitions that are found to stand."""
     state, lags = model.state, model.lags
     behind = model.relevant & ((lags.lost > 0) | ((model.columns.backlog > 0) & (lags.start > 0)))
     if not behind.any() and not state.trail and not state.lost:
@@ -86,7 +88,7 @@ def learn(model: GroupModel) -> JudgeState:
     lost = {key: (at, n) for key, (at, n) in state.lost.items() if model.now - at < REPORTED_MS}
     place = lags.places
     for key, before in state.trail.items():
-        records = _lost(model, place[key], before) if key in place else 0
+        records = _lost(model, place[key], before, stand) if key in place else 0
         if records > model.policy.allowed_lag and records > lost.get(key, (0, 0))[1]:
             lost[key] = (model.now, records)
     if lost == dict(state.lost) and trail == dict(state.trail):
@@ -107,7 +109,7 @@ def _undecided(model: GroupModel, trail: Mapping[str, int]) -> dict[str, int]:
     return kept
 
 
-def _lost(model: GroupModel, at: int, before: int) -> int:
+def _lost(model: GroupModel, at: int, before: int, stand: Set[int]) -> int:
     """Records that are lost for certain at this partition, whose committed offset was ``before`` at the last evaluation."""
     lags = model.lags
     start, committed = int(lags.start[at]), int(lags.committed[at])
@@ -117,7 +119,7 @@ def _lost(model: GroupModel, at: int, before: int) -> int:
     owner = int(model.owner[at])
     if committed < start:
         again = owner >= 0 and int(model.columns.committed_at[owner]) > int(lags.time[at])
-        return start - committed if again or lags.time[at] > lags.moved[at] else 0
+        return start - committed if again or lags.time[at] > lags.moved[at] or at in stand else 0
     return gone if committed - before > _can_read(model, at) else 0
 
 

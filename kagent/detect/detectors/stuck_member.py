@@ -116,6 +116,8 @@ def _finding(model: GroupModel, members: list[int], whole: bool) -> Finding:
     members = sorted(members, key=lambda m: -int(lags.shown[mine & (model.owner == m)].sum()))
     # Of each member, not of each partition: one that worked until a minute ago has partitions whose turn had not come for longer.
     since = waits_since(model.columns)[members]
+    if whole and model.state.rest_since:
+        since = np.minimum(since, model.state.rest_since)
     evidence = {
         "members": [model.names[m] for m in members][:50],
         "whole_group": whole,

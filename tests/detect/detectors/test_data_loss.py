@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
+
+import pytest
 
 from kagent.detect.detectors import data_loss
 from tests.fixtures.findings import FINE, FOUR, LATE, leading
+from tests.fixtures.timeline import Timeline, judged
 
 Make = Callable[..., Any]
 BEHIND = {**LATE, "lag": 400_000}
@@ -66,3 +69,28 @@ def test_a_loss_is_told_for_an_hour(group: Make) -> None:
 
     assert leading(made.looked(lost={"t/0": (now - 3_000_000, 500)})[1]) == "lost_data"
     assert leading(made.looked(lost={"t/0": (now - 3_700_000, 500)})[1]) == "balanced"
+
+
+def hung(hangs: Mapping[str, int]) -> Timeline:
+    held = {"m0": (0, 1), "m1": (2, 3), "m2": (4, 5)}
+    return Timeline([40.0] * 6, held, dict.fromkeys(held, 200.0), hangs=hangs)
+
+
+@pytest.mark.parametrize("hangs", [{"m0": 1800}, {"m0": 1800, "m1": 1800, "m2": 1800}])
+def test_what_is_deleted_while_its_member_stands_is_lost(hangs: Mapping[str, int]) -> None:
+    """It commits nothing at all, as a Java client that hangs."""
+    world = hung(hangs)
+    stuck = judged(world, 2400)[-1]
+    world.delete(keep=4000)
+    lost = judged(world, 30, stuck.state)[-1]
+
+    assert (stuck.verdict, lost.verdict) == ("stuck_member", "lost_data")
+    assert lost.findings[0].evidence["lost"] == pytest.approx(2 * len(hangs) * (600 * 40 - 4000), rel=0.02)
+
+
+def test_a_member_that_may_still_process_what_it_fetched_lost_nothing_yet() -> None:
+    world = hung({"m0": 1800})
+    silent = judged(world, 1950)[-1]
+    world.delete(keep=400)
+
+    assert not judged(world, 30, silent.state)[-1].state.lost

@@ -61,6 +61,17 @@ def test_a_client_without_a_bound_on_its_poll_may_be_silent_for_what_its_backlog
     assert 700 <= stuck_member.limit_s(model, 0) <= 800
 
 
+def test_what_was_fetched_before_it_was_deleted_takes_its_time_all_the_same(group: Make) -> None:
+    deep = {**SILENT, "lag": 50_000}
+    taken = {**deep, "start": 9_999_900}
+    limits = []
+    for part in (deep, taken):
+        made = group({"t": [part, part, *6 * [FINE]]}, FOUR)
+        limits.append(stuck_member.limit_s(made.look(members=silent(made, 400.0)), 0))
+
+    assert limits[0] == limits[1]
+
+
 def test_a_partition_that_is_set_aside_still_tells_how_fast_its_member_is(group: Make) -> None:
     """It stands beside members that have nothing to do. Nobody was ever late, so what arrived is all that is known of speeds."""
     made = group({"t": [SILENT, FINE, FINE]}, {f"m{n}": {"t": [n]} for n in range(3)})

@@ -3,6 +3,7 @@ object where nothing was learned."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -58,6 +59,7 @@ def _changed(state: JudgeState, roster: Roster, seen: Observation, policy: Polic
     # Where a generation is unknown, each change counts as one.
     generation = roster.generation if roster.generation is not None else (state.generation or 0) + 1
     names = tuple(sorted(roster.names))[:MOST_NAMES]
+    again = _started_again(state, roster)
     # At first sight the record's own time, or a group that has been stable for days would settle again at each start of kagent.
     at = min(roster.last_change, now) if first and roster.last_change else now
     return {
@@ -68,11 +70,41 @@ def _changed(state: JudgeState, roster: Roster, seen: Observation, policy: Polic
         # Being seen for the first time is no rebalance.
         "generations": state.generations if first else (*older, *kept, (now, generation))[-32:],
         "names": names,
-        "comings": _comings(state if kept else replace(state, comings={}), names, now, since)
+        "processes": _processes(roster),
+        "comings": _comings(state if kept else replace(state, comings={}), names, again, now, since)
         if state.names or kept
         else {},
-        "standing": _after_departures(state, names),
+        "standing": _after_restarts(_after_departures(state, names), again),
+        "members": {n: replace(m, mark=None) if n in again else m for n, m in state.members.items()}
+        if again
+        else state.members,
     }
+
+
+def _processes(roster: Roster) -> tuple[str, ...]:
+    ids = (hashlib.sha256(m.member_id.encode(errors="surrogatepass")).hexdigest()[:8] for m in roster.members)
+    return tuple(ids)[:MOST_NAMES]
+
+
+def _started_again(state: JudgeState, roster: Roster) -> frozenset[str]:
+    """The members that are there under their names as before, and by other processes."""
+    # A process that is killed leaves when its session ends, and by then the next one has joined: no generation is without its name.
+    now, known, before = _processes(roster), set(state.processes), set(state.names)
+    # Where none is gone, a newcomer has taken the number of another one with its name.
+    if known <= set(now):
+        return frozenset()
+    return frozenset(
+        name
+        for name, process in zip(roster.names, now, strict=False)
+        if name in before and process not in known
+    )
+
+
+def _after_restarts(standing: Mapping[str, Standing], again: frozenset[str]) -> Mapping[str, Standing]:
+    """The clocks of partitions that stand: another process of the holder has had no turn yet."""
+    if not again:
+        return standing
+    return {key: reassigned(clock) if clock.holder in again else clock for key, clock in standing.items()}
 
 
 def _after_departures(state: JudgeState, names: tuple[str, ...]) -> Mapping[str, Standing]:
@@ -96,11 +128,16 @@ def _restless(state: JudgeState, now: int, goes_on: bool, policy: Policy) -> dic
     return {"restless_s": state.restless_s + gap_s if gap_s <= pace_s else 0.0}
 
 
-def _comings(state: JudgeState, names: tuple[str, ...], now: int, since: int) -> dict[str, tuple[int, ...]]:
-    """When each member came back after leaving, within the storm window. Coming for the first time is no return."""
+def _comings(
+    state: JudgeState, names: tuple[str, ...], again: frozenset[str], now: int, since: int
+) -> dict[str, tuple[int, ...]]:
+    """When each member came back after leaving, within the storm window. Coming for the first time is no return. ``again``: those whose
+    process was started again."""
     comings = {name: tuple(time for time in times if time >= since) for name, times in state.comings.items()}
     for name in set(names) - set(state.names):
         comings[name] = (*comings[name], now) if name in comings else ()
+    for name in again:
+        comings[name] = (*comings.get(name, ()), now)
     for name in set(state.names) - set(names):
         comings.setdefault(name, ())
     return dict(sorted(comings.items())[:MOST_NAMES])

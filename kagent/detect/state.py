@@ -257,6 +257,8 @@ class JudgeState:
     restless_s: float = 0.0
     """For how long the latest of them have come at the pace of a storm."""
     names: tuple[str, ...] = ()
+    processes: tuple[str, ...] = ()
+    """Short hashes of the members' ids: a process that is started again has another."""
     comings: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     assignment: str = ""
     assigned_at: int = 0

@@ -17,6 +17,7 @@ from kagent.detect import busy_windows, habits, pauses, standstill
 from kagent.detect import inflow as inflows
 from kagent.detect.backlog import backlog
 from kagent.detect.capacity import Capacity, kept, waits_on_purpose
+from kagent.detect.chance import NOT_CHANCE
 from kagent.detect.evidence import LatenessLimits, idle_s
 from kagent.detect.forecast import Placement, best_drain_s, drain_s
 from kagent.detect.inflow import Interval
@@ -151,10 +152,18 @@ class GroupModel:
             return columns.backlog
         return backlog(self.lags, self.seen.ends, times, self.policy.allowed_lag)[0]
 
-    def inflow_by_minute(self, at: int) -> Floats:
-        """What arrived for the member in each of the last minutes, work/s."""
-        held = self.counted & (self.owner == at)
-        return np.asarray((self.columns.rates * self.cost)[:, held].sum(axis=1))
+    @cached_property
+    def swing(self) -> float | None:
+        """How far what arrives for a member strays from minute to minute: variance ÷ mean, work/s, the mean over the members; None below
+        three known minutes. By their size, since the sum of ten partitions swings less than one of them."""
+        owner, rates = self._counted_owner, self.columns.rates * self.cost
+        held = owner >= 0
+        by_minute = np.array([np.bincount(owner[held], of[held], self.columns.members) for of in rates])
+        usual = by_minute.mean(axis=0) if len(by_minute) else np.zeros(self.columns.members)
+        some = usual > 0
+        if len(by_minute) < NOT_CHANCE or not some.any():
+            return None
+        return float((np.var(by_minute[:, some], axis=0, ddof=1) / usual[some]).mean())
 
     def continued_inflow(self, at: int) -> float:
         """The inflow (work/s) by which the member's lateness is extrapolated beyond the known log ends."""

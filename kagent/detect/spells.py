@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from kagent.detect.capacity import RARE_GAP_S
-from kagent.detect.chance import NOT_CHANCE, RARE, TAIL, UNSEEN
+from kagent.detect.chance import RARE, TAIL, UNSEEN
 from kagent.detect.evidence import COMMITS_RARE, PAUSE_SHARE, SPELL, LatenessLimits
 from kagent.detect.group_model import GroupModel
 from kagent.detect.habits import learned
@@ -28,8 +28,8 @@ class Look:
     """One look at a member with a newer commit: its time (ms), lateness (s), whether it counts as late, T at the optimist's
     ends (s), median commit gap (s), records done since the last look, and how long they took at the member's speed (s; 0: unknown).
     ``trend``: the lateness that is compared with earlier and later ones, s; ``topics``: the same of each topic for itself, where the
-    member holds several; ``extrapolated_s``: how much of ``trend`` is older than the known log ends, by the inflow ``continued`` (work/s; 0: none is), and ``unsure_s``: how
-    far its difference from the spell's beginning may be off for that."""
+    member holds several; ``extrapolated_s``: how much of ``trend`` is older than the known log ends, and ``unsure_s``: how far its difference from
+    the spell's beginning may be off for that."""
 
     time: int
     lateness: float
@@ -41,7 +41,6 @@ class Look:
     worked_s: float = 0.0
     topics: Mapping[str, float] = field(default_factory=dict)
     extrapolated_s: float = 0.0
-    continued: float = 0.0
     unsure_s: float = 0.0
 
 
@@ -172,7 +171,6 @@ def _look(
         worked_s=worked_s,
         topics=model.topic_lateness_at_commit(at) if watched else {},
         extrapolated_s=extrapolated_s,
-        continued=known.continued if extrapolated_s else 0.0,
         unsure_s=_unsure_s(model, at, known.spell, extrapolated_s),
     )
 
@@ -186,7 +184,7 @@ def _rescaled(model: GroupModel, at: int, known: MemberState) -> MemberState:
     each rise of the inflow would pass for the member catching up."""
     trend = float(model.lateness_at_commit[at])
     if not (known.running or trend > 0) or not _extrapolated_s(model, at, trend):
-        return known
+        return replace(known, continued=0.0) if known.continued else known
     now = round(model.continued_inflow(at), 6)
     if not known.continued or known.continued == now:
         return replace(known, continued=now)
@@ -219,20 +217,16 @@ def _unsure_s(model: GroupModel, at: int, spell: Spell | None, extrapolated_s: f
 
 
 def _strays(model: GroupModel, at: int, seconds: float) -> float:
-    """How far the mean inflow of a stretch before the known log ends, ``seconds`` long, may have been from the one of now, as a share of it: by the
-    standard deviation of the difference of two means, one over the known minutes and one over the stretch."""
-    by_minute = np.stack([model.inflow_by_minute(member) for member in range(len(model.names))])
-    usual = by_minute.mean(axis=1)
+    """How far the mean inflow of a stretch before the known log ends, ``seconds`` long, may have been from the one of now, as a share of it:
+    by the standard deviation of the difference of two means, one over the known minutes and one over the stretch."""
     # A tide of some hours: twice what an estimate may be off.
-    tide = TAIL * UNSEEN
-    if by_minute.shape[1] < NOT_CHANCE or usual[at] <= 0:
+    tide, usual = TAIL * UNSEEN, float(model.inflow.mid[at])
+    # Of all members, as the few minutes of one tell little of its own.
+    if model.swing is None or usual <= 0:
         return tide
-    # Of all members, as the few minutes of one tell little of its own; by their size, since that of one partition swings more than of ten.
-    swings = np.var(by_minute[usual > 0], axis=1, ddof=1) / usual[usual > 0]
-    sd = sqrt(float(swings.mean()) / usual[at])
-    means = 1 / by_minute.shape[1] + MINUTE_MS / 1000 / max(seconds, MINUTE_MS / 1000)
+    minutes = 1 / len(model.columns.rates) + MINUTE_MS / 1000 / max(seconds, MINUTE_MS / 1000)
     # Looked at every few seconds, at each member: what comes once in twenty looks comes in every hour.
-    return tide + NormalDist().inv_cdf(1 - 1 / RARE) * sd * sqrt(means)
+    return tide + NormalDist().inv_cdf(1 - 1 / RARE) * sqrt(model.swing / usual * minutes)
 
 
 def _known_for_s(model: GroupModel, at: int) -> float:

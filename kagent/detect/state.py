@@ -110,9 +110,10 @@ class Spell:
 
     ``began``, ``last``: its first and its latest commit, ms; ``reference``: greatest lateness of its first minute, s;
     ``grown_s``: how long it has been late and growing; ``grew_at``: the latest commit at which it was; ``commits`` and
-    ``records`` done since it began; ``votes``: verdict → looks, ``voted``: the commits up to the latest of them; ``topics``: of a member that holds several, each topic's own greatest
-    lateness of that minute and its latest, s; ``extrapolated_s``: how much of ``reference`` is older than the log ends that were known, and ``unsure_s``: how far what it
-    rose by may be off for that; ``carried_s``: the part of ``grown_s`` from before the lateness was measured.
+    ``records`` done since it began; ``votes``: verdict → looks, ``voted``: the commits up to the latest of them; ``topics``: of a
+    member that holds several, each topic's own greatest lateness of that minute and its latest, s; ``extrapolated_s``: how much of
+    ``reference`` is older than the log ends that were known, and ``unsure_s``: how far what it rose by may be off for that;
+    ``carried_s``: the part of ``grown_s`` from before the lateness was measured.
     """
 
     began: int
@@ -167,7 +168,8 @@ class MemberState:
     ``time``: its latest commit, ms; ``done``: <topic>/<partition> → committed offset then; ``gaps``: its latest gaps between
     commits, ms; ``lateness``: (time, lateness in s) of the last two minutes; ``on_time_at``: when it was last not late;
     ``ramp_s``, ``ramp_records``: how long it has fallen behind since then, before it was late, and what it did meanwhile;
-    ``longest_spell_s``: of the spells since it was last not late, and ``longest_from``: how late it was when that one began, s; ``silent_s``: for how long none of its unread partitions has moved while others did.
+    ``longest_spell_s``: of the spells since it was last not late, and ``longest_from``: how late it was when that one began, s;
+    ``silent_s``: for how long none of its unread partitions has moved while others did.
     """
 
     time: int = 0

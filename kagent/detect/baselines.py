@@ -4,7 +4,7 @@ object where nothing was learned."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -59,7 +59,8 @@ def _changed(state: JudgeState, roster: Roster, seen: Observation, policy: Polic
     # Where a generation is unknown, each change counts as one.
     generation = roster.generation if roster.generation is not None else (state.generation or 0) + 1
     names = tuple(sorted(roster.names))[:MOST_NAMES]
-    again = _started_again(state, roster)
+    processes = _processes(roster)
+    again = _started_again(state, roster.names, processes)
     # At first sight the record's own time, or a group that has been stable for days would settle again at each start of kagent.
     at = min(roster.last_change, now) if first and roster.last_change else now
     return {
@@ -70,34 +71,37 @@ def _changed(state: JudgeState, roster: Roster, seen: Observation, policy: Polic
         # Being seen for the first time is no rebalance.
         "generations": state.generations if first else (*older, *kept, (now, generation))[-32:],
         "names": names,
-        "processes": _processes(roster),
+        "processes": processes,
         "comings": _comings(state if kept else replace(state, comings={}), names, again, now, since)
         if state.names or kept
         else {},
         "standing": _after_restarts(_after_departures(state, names), again),
-        "members": {n: replace(m, mark=None) if n in again else m for n, m in state.members.items()}
-        if again
-        else state.members,
+        "members": _without_windows(state.members, again),
     }
 
 
 def _processes(roster: Roster) -> tuple[str, ...]:
+    """A short hash of each member's id, in the order of the names."""
     ids = (hashlib.sha256(m.member_id.encode(errors="surrogatepass")).hexdigest()[:8] for m in roster.members)
     return tuple(ids)[:MOST_NAMES]
 
 
-def _started_again(state: JudgeState, roster: Roster) -> frozenset[str]:
+def _started_again(state: JudgeState, names: Sequence[str], processes: Sequence[str]) -> frozenset[str]:
     """The members that are there under their names as before, and by other processes."""
     # A process that is killed leaves when its session ends, and by then the next one has joined: no generation is without its name.
-    now, known, before = _processes(roster), set(state.processes), set(state.names)
+    known, before = set(state.processes), set(state.names)
     # Where none is gone, a newcomer has taken the number of another one with its name.
-    if known <= set(now):
+    if known <= set(processes):
         return frozenset()
-    return frozenset(
-        name
-        for name, process in zip(roster.names, now, strict=False)
-        if name in before and process not in known
-    )
+    pairs = zip(names, processes, strict=False)  # of the largest groups the first MOST_NAMES
+    return frozenset(name for name, process in pairs if name in before and process not in known)
+
+
+def _without_windows(members: Mapping[str, MemberState], again: frozenset[str]) -> Mapping[str, MemberState]:
+    """The members; those that were started again begin a new window: the time in which no process ran is none of work."""
+    if not again:
+        return members
+    return {name: replace(m, mark=None) if name in again else m for name, m in members.items()}
 
 
 def _after_restarts(standing: Mapping[str, Standing], again: frozenset[str]) -> Mapping[str, Standing]:

@@ -121,7 +121,6 @@ class _Batch:
 
     label: str
     joined: str
-    alone: bool
     here: Counter[str]
     """How many partitions with each label are in it."""
 
@@ -154,7 +153,7 @@ def _batches(times: Mapping[str, int], newer: Mapping[str, Committer]) -> dict[i
 
 def _batch(time: str, some: Sequence[Committer]) -> _Batch:
     joined = next((each[0] for each in some if _is_sure(each)), time)
-    return _Batch(time, joined, len(some) == 1, Counter(label for label, _ in some))
+    return _Batch(time, joined, Counter(label for label, _ in some))
 
 
 def _after_commit(known: Committer, batch: _Batch, again: bool, moved: int, all_of: int) -> Committer:
@@ -165,7 +164,7 @@ def _after_commit(known: Committer, batch: _Batch, again: bool, moved: int, all_
         # They were committed with the others of their label once, as by a reset of all offsets, and without those now.
         split = not _is_sure(known) and batch.here[label] < all_of
         return (batch.label if split else label), min(times + 1, NOT_CHANCE)
-    if not batch.alone and not _is_sure(known):
+    if batch.here.total() > 1 and not _is_sure(known):
         return batch.joined, 1.0
     if not label or moved == batch.here[label]:
         return known

@@ -156,10 +156,8 @@ class GroupModel:
     def swing(self) -> float | None:
         """How far what arrives for a member strays from minute to minute: variance ÷ mean, work/s, the mean over the members; None below
         three known minutes. By their size, since the sum of ten partitions swings less than one of them."""
-        owner, rates = self._counted_owner, self.columns.rates * self.cost
-        held = owner >= 0
-        by_minute = np.array([np.bincount(owner[held], of[held], self.columns.members) for of in rates])
-        usual = by_minute.mean(axis=0) if len(by_minute) else np.zeros(self.columns.members)
+        by_minute = inflows.summed(self.columns.rates, self._counted_owner, self.columns.members, self.cost)
+        usual = by_minute.mean(axis=0)
         some = usual > 0
         if len(by_minute) < NOT_CHANCE or not some.any():
             return None

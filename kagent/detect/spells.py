@@ -28,8 +28,8 @@ class Look:
     """One look at a member with a newer commit: its time (ms), lateness (s), whether it counts as late, T at the optimist's
     ends (s), median commit gap (s), records done since the last look, and how long they took at the member's speed (s; 0: unknown).
     ``trend``: the lateness that is compared with earlier and later ones, s; ``topics``: the same of each topic for itself, where the
-    member holds several; ``extrapolated_s``: how much of ``trend`` is older than the known log ends, and ``unsure_s``: how far its difference from
-    the spell's beginning may be off for that."""
+    member holds several; ``extrapolated_s``: how much of ``trend`` is older than the known log ends, by the inflow ``continued`` (work/s; 0: none
+    is), and ``unsure_s``: how far its difference from the spell's beginning may be off for that."""
 
     time: int
     lateness: float
@@ -41,6 +41,7 @@ class Look:
     worked_s: float = 0.0
     topics: Mapping[str, float] = field(default_factory=dict)
     extrapolated_s: float = 0.0
+    continued: float = 0.0
     unsure_s: float = 0.0
 
 
@@ -97,8 +98,9 @@ def _after_look(
     model: GroupModel, at: int, known: MemberState, earlier: MemberState, limits: LatenessLimits
 ) -> MemberState:
     """The member with its spell, backlog clock and ramp advanced by its newest commit."""
-    known = _rescaled(model, at, known)
     look = _look(model, at, known, earlier, limits)
+    known = _rescaled(known, look)
+    look = replace(look, unsure_s=_unsure_s(model, at, known.spell, look.extrapolated_s))
     known = replace(known, spell=measured(known.spell, look), windows=_with_lateness(known.windows, look))
     spell = next_spell(known, look, limits)
     longest = _longest(known)
@@ -159,7 +161,7 @@ def _look(
     trend = float(model.lateness_at_commit[at])
     # Of the others, which are most, only the lateness is looked at.
     watched = late or known.running
-    extrapolated_s = _extrapolated_s(model, at, trend) if watched else 0.0
+    extrapolated_s = max(0.0, trend - _known_for_s(model, at)) if watched else 0.0
     return Look(
         time=known.time,
         lateness=lateness,
@@ -171,29 +173,28 @@ def _look(
         worked_s=worked_s,
         topics=model.topic_lateness_at_commit(at) if watched else {},
         extrapolated_s=extrapolated_s,
-        unsure_s=_unsure_s(model, at, known.spell, extrapolated_s),
+        continued=round(model.continued_inflow(at), 6) if extrapolated_s else 0.0,
     )
 
 
-def _extrapolated_s(model: GroupModel, at: int, trend: float) -> float:
-    return max(0.0, trend - _known_for_s(model, at))
-
-
-def _rescaled(model: GroupModel, at: int, known: MemberState) -> MemberState:
+def _rescaled(known: MemberState, look: Look) -> MemberState:
     """The member with its earlier extrapolated lateness by the inflow that is known now: two that are compared rest on the same one, or
     each rise of the inflow would pass for the member catching up."""
-    trend = float(model.lateness_at_commit[at])
-    if not (known.running or trend > 0) or not _extrapolated_s(model, at, trend):
-        return replace(known, continued=0.0) if known.continued else known
-    now = round(model.continued_inflow(at), 6)
-    if not known.continued or known.continued == now:
-        return replace(known, continued=now)
-    factor, known_for_s = known.continued / now, _known_for_s(model, at)
-    history_ = tuple(
-        (time, round(late + (factor - 1) * max(0.0, late - known_for_s + (known.time - time) / 1000), 1))
+    if not known.continued or not look.continued or known.continued == look.continued:
+        return known if known.continued == look.continued else replace(known, continued=look.continued)
+    factor = known.continued / look.continued
+    latenesses = tuple(
+        (time, round(late + (factor - 1) * _extrapolated_s(time, late, look), 1))
         for time, late in known.lateness
     )
-    return replace(known, continued=now, lateness=history_, spell=_rescaled_spell(known.spell, factor))
+    spell = _rescaled_spell(known.spell, factor)
+    return replace(known, continued=look.continued, lateness=latenesses, spell=spell)
+
+
+def _extrapolated_s(time: int, late: float, look: Look) -> float:
+    """How much of an earlier lateness is older than the log ends that are known at a later, extrapolated look."""
+    known_for_s = look.trend - look.extrapolated_s - (look.time - time) / 1000
+    return max(0.0, late - known_for_s)
 
 
 def _rescaled_spell(spell: Spell | None, factor: float) -> Spell | None:

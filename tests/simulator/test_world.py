@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,9 +27,11 @@ def group(family: str, *events: dict[str, Any], record_bytes: int = 130, **more:
     return parse({"topics": topics, "members": 3, "clients": clients, "events": list(events), **more})
 
 
-def lived(scenario: SimulatorScenario, seconds: float = 690.0) -> Iterator[World]:
+def lived(
+    scenario: SimulatorScenario, seconds: float = 690.0, seeds: Sequence[int] = SEEDS
+) -> Iterator[World]:
     """The world after every second."""
-    world, queue = begin(scenario, SEEDS), list(scenario.events)
+    world, queue = begin(scenario, seeds), list(scenario.events)
     while world.time < seconds:
         for event in [e for e in queue if e["at"] <= world.time]:
             queue.remove(event)
@@ -238,22 +240,12 @@ def test_a_seed_lives_the_same_whatever_runs_beside_it(family: str, scaled: bool
     )
     waves = replace(scenario, topics=tuple(replace(t, daily=0.3) for t in scenario.topics))
 
-    alone, together = _after(waves, (2,)), _after(waves, (1, 7, 2))
+    *_, alone = lived(waves, seeds=(2,))
+    *_, together = lived(waves, seeds=(1, 7, 2))
 
     for column in ("end", "position", "committed", "commit_time"):
         assert (getattr(alone, column)[0] == getattr(together, column)[2]).all(), column
     assert alone.names(0) == together.names(2)
-
-
-def _after(scenario: SimulatorScenario, seeds: tuple[int, ...]) -> World:
-    """The world after ten minutes of the scenario."""
-    world, queue = begin(scenario, seeds), list(scenario.events)
-    while world.time < 600:
-        for event in [e for e in queue if e["at"] <= world.time]:
-            queue.remove(event)
-            queue += happen(world, event)
-        step(world, 1.0)
-    return world
 
 
 def test_the_harsh_world_has_every_unkindness_that_has_a_default() -> None:

@@ -15,10 +15,11 @@ from kagent.detect import inflow as inflows
 from kagent.detect.backlog import backlog, waiting_since
 from kagent.detect.capacity import RECENT_MS
 from kagent.detect.chance import NOT_CHANCE
-from kagent.detect.commit_gaps import usual_gaps_ms
+from kagent.detect.commit_gaps import USUAL_GAP_S, usual_gaps_ms
 from kagent.detect.committers import Units, co_partitioned, units_of
 from kagent.detect.state import JudgeState, MemberState
 from kagent.lag.commits import GONE
+from kagent.lag.log_end_coverage import unseen
 from kagent.lag.log_ends import EndHistory
 from kagent.lag.measure import Flags, Floats, Lags, Longs
 from kagent.lag.membership import NOBODY, kind_of
@@ -47,6 +48,7 @@ class ObservedColumns:
     ``waiting_since`` (ms, 0: nothing unread), ``relevant``, ``rates`` [minute, partition] records/s, ``rates_since`` (records/s over
     the last stretch of lateness of its member, 0 where it has not been late for long), ``unit`` (a number, the same for partitions that must stay with one member:
     ``paired``). Per member: ``committed_at`` (ms), ``gap`` (s). Per topic: ``usual_gaps_ms`` between commits, None where unknown.
+    ``unseen``: times in which no log end was read for a minute, (from, until) in ms.
     """
 
     kind: GroupKind
@@ -65,6 +67,7 @@ class ObservedColumns:
     paired: bool
     unit: Longs
     usual_gaps_ms: Mapping[str, float | None]
+    unseen: tuple[tuple[int, int], ...] = ()
 
     @property
     def members(self) -> int:
@@ -137,7 +140,14 @@ def columns_of(lags: Lags, seen: Observation, state: JudgeState, policy: Policy)
         paired=paired,
         unit=lags.partition if paired else np.arange(len(lags), dtype=np.int64),
         usual_gaps_ms=usual,
+        unseen=_unseen(lags, seen),
     )
+
+
+def _unseen(lags: Lags, seen: Observation) -> tuple[tuple[int, int], ...]:
+    # What lasts for less than a minute says nothing of any clock.
+    longest = max(seen.patience or 0, int(USUAL_GAP_S * 1000))
+    return unseen((seen.ends[name] for name in lags.topics), longest, seen.as_of or seen.now)
 
 
 def _late_for_long(names: Sequence[str], state: JudgeState) -> dict[int, tuple[int, int]]:

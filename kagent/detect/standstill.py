@@ -123,20 +123,27 @@ def _advance_rest(columns: ObservedColumns, state: JudgeState, as_of: int, first
     moved = int(columns.lags.moved[columns.relevant].max(initial=0))
     # Without members nothing can move: that is an absence, and no rest.
     last = max(moved, state.returned_at)
-    since = _rests_since(state, max(began, last), last)
-    rest = (as_of - since) / 1000 if (waits > 0).any() else 0.0
+    known = state if state.rest_since and last <= state.rest_since else None
+    # A rest lasts until something moves: deleting the oldest records that wait makes it no shorter.
+    since = min([max(began, last), *([known.rest_since] if known else [])])
+    unseen_s = _unseen_s(columns, known, since)
+    rest = max(0.0, (as_of - since) / 1000 - unseen_s) if (waits > 0).any() else 0.0
     going = state.going_since or first_commit
     if rest >= USUAL_GAP_S:
-        return replace(state, at_rest_s=rest, rest_since=since, going_since=going)
+        return replace(state, at_rest_s=rest, rest_since=since, rest_unseen_s=unseen_s, going_since=going)
     if not state.at_rest_s:
         return state if going == state.going_since else replace(state, going_since=going)
-    return replace(state, at_rest_s=0.0, rest_since=0, going_since=moved)
+    return replace(state, at_rest_s=0.0, rest_since=0, rest_unseen_s=0.0, going_since=moved)
 
 
-def _rests_since(state: JudgeState, since: int, last: int) -> int:
-    # A rest lasts until something moves: deleting the oldest records that wait makes it no shorter.
-    goes_on = state.rest_since and last <= state.rest_since
-    return min(since, state.rest_since) if goes_on else since
+def _unseen_s(columns: ObservedColumns, known: JudgeState | None, since: int) -> float:
+    """For how long the cluster could not be seen in a rest that began at ``since`` (ms), so that nobody could commit; ``known``: the state
+    if it goes on."""
+    before_s = known.rest_unseen_s if known else 0.0
+    # Up to here it is counted already, and the log ends soon forget their gaps.
+    counted = known.rest_since + 1000 * (known.at_rest_s + before_s) if known else since
+    away = (max(0.0, until - max(began, counted)) for began, until in columns.unseen)
+    return before_s + sum(away) / 1000
 
 
 def _clocks(

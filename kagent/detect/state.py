@@ -288,6 +288,8 @@ class JudgeState:
     """For how long the whole group has had unread records and none of its partitions has moved."""
     rest_since: int = 0
     """When that rest began, ms, 0 without one."""
+    rest_unseen_s: float = 0.0
+    """How much of the time since then the cluster could not be seen, which is not counted."""
     going_since: int = 0
     """Since when the group has gone on without a rest of a minute."""
     committed_together: Mapping[str, tuple[str, float]] = field(default_factory=dict)

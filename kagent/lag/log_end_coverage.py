@@ -3,7 +3,7 @@ looks like health."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -50,3 +50,23 @@ def unwatched(commits: Mapping[str, TopicCommits], ends: Mapping[str, EndHistory
         if (dark & valid).any():
             return True
     return False
+
+
+def unseen(ends: Iterable[EndHistory], longest: int, now: int) -> tuple[tuple[int, int], ...]:
+    """The times, not long ago, in which the log ends of none of these topics were read for more than ``longest`` ms, from and until in ms:
+    nobody could, so neither could a consumer."""
+    common: list[tuple[int, int]] | None = None
+    for history in ends:
+        away = history.gaps(longest)
+        if now - history.last > longest:
+            away = [*away, (history.last, now)]
+        common = away if common is None else _in_both(common, away)
+        # Nearly always.
+        if not common:
+            return ()
+    return tuple(common or ())
+
+
+def _in_both(some: Iterable[tuple[int, int]], others: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    pairs = [(max(a, c), min(b, d)) for a, b in some for c, d in others]
+    return [(since, until) for since, until in pairs if since < until]

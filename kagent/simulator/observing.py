@@ -65,6 +65,8 @@ def begin(world: World, seeds: tuple[int, ...]) -> Sight:
 def look(world: World, sight: Sight) -> None:
     """What becomes visible by now."""
     scenario, now = world.scenario, world.time
+    if now < world.outage_until:
+        return
     if now >= sight.next_trigger:
         deliver(world, sight)
         missed = max(1, np.ceil((now - sight.next_trigger) / scenario.trigger))

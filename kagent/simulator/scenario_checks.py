@@ -34,6 +34,7 @@ EVENTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "leak": (("member", "per_hour"), ()),
     "poison": (("topic",), ("partition", "for", "held")),
     "restart_brokers": ((), ("every", "down")),
+    "outage": (("for",), ()),
 }
 """What each event must say, and what it may."""
 NUMBERS = frozenset(

@@ -274,6 +274,18 @@ def _restart_brokers(world: World, event: Event) -> list[Event]:
     return [{**event, "at": world.time + every, "turn": turn + 1}]
 
 
+def _outage(world: World, event: Event) -> list[Event]:
+    """The whole cluster is away ``for`` so many seconds: nobody writes, reads or commits, and kagent sees nothing."""
+    if "for" not in event:
+        # Producers have given up what is older: delivery.timeout.ms, https://kafka.apache.org/documentation/#producerconfigs
+        world.sent = np.minimum(world.sent, world.end + 120.0 * world.usual)
+        return []
+    until = world.time + float(event["for"])
+    world.down_until = np.maximum(world.down_until, until)
+    world.coordinator_down_until = world.outage_until = until
+    return [{"at": until, "do": "outage"}]
+
+
 EVENTS: dict[str, Callable[[World, Event], list[Event] | None]] = {
     "join": _join,
     "leave": _leave,
@@ -296,4 +308,5 @@ EVENTS: dict[str, Callable[[World, Event], list[Event] | None]] = {
     "leak": _leak,
     "poison": _poison,
     "restart_brokers": _restart_brokers,
+    "outage": _outage,
 }

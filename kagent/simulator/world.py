@@ -124,6 +124,7 @@ class World:
     down_until: Floats = field(default_factory=lambda: np.zeros(0))
     """Partitions without a leader."""
     coordinator_down_until: float = 0.0
+    outage_until: float = 0.0
     start: Floats = field(default_factory=_floats)
     end: Floats = field(default_factory=_floats)
     sent: Floats = field(default_factory=_floats)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kagent.lag.commits import GONE, TopicCommits
-from kagent.lag.log_end_coverage import unread, unwatched
+from kagent.lag.log_end_coverage import unread, unseen, unwatched
 from kagent.lag.log_ends import EndHistory
 
 NOW = 1_700_000_000_000
@@ -106,3 +106,19 @@ def test_a_commit_is_watched_just_where_a_sample_was_taken_shortly_before_it(
     dark = unwatched(committed(commit), sampled(*ages), 10 * S)
 
     assert dark is bool(before and min(before) - commit > 10)
+
+
+def test_nobody_saw_the_cluster_while_no_topic_was_sampled() -> None:
+    one, other = sampled(0, 300, 301)["orders"], sampled(0, 100, 400, 401)["orders"]
+
+    assert unseen([one], 60 * S, NOW) == ((NOW - 300 * S, NOW),)
+    assert unseen([one, other], 60 * S, NOW) == ((NOW - 300 * S, NOW - 100 * S), (NOW - 100 * S, NOW))
+    assert unseen([one, sampled(*range(0, 400, 5))["orders"]], 60 * S, NOW) == ()
+    assert unseen([], 60 * S, NOW) == ()
+
+
+def test_what_was_not_seen_until_now_counts_before_a_sample_ends_it() -> None:
+    history = sampled(90, 95, 100)["orders"]
+
+    assert unseen([history], 60 * S, NOW) == ((NOW - 90 * S, NOW),)
+    assert unseen([history], 100 * S, NOW) == ()

@@ -10,6 +10,7 @@ import pytest
 
 from kagent.detect.detectors import stuck_member
 from kagent.detect.state import Habit, MemberState, Standing
+from kagent.policy import Policy
 from tests.fixtures.findings import FINE, FOUR, SILENT, leading
 from tests.fixtures.group_builder import NOW
 from tests.fixtures.timeline import Timeline, judged
@@ -119,6 +120,21 @@ def test_time_without_members_is_no_rest() -> None:
     found += judged(world, 1200, found[-1].state)
 
     assert not [one.verdict for one in found if one.candidate]
+
+
+def test_an_outage_of_the_whole_cluster_is_no_rest() -> None:
+    """Clients that come back commit a minute later; what was unread before the outage has waited for all of it."""
+    held = {"m0": (0, 1), "m1": (2, 3)}
+    world = Timeline([40.0] * 4, held, dict.fromkeys(held, 200.0), commit_s=60)
+    found = judged(world, 2030)
+    world.second += 600
+    world.hangs = dict.fromkeys(held, world.second)
+    found += judged(world, 400, found[-1].state)
+    rests = [one.state.at_rest_s for one in found[-40:]]
+
+    assert max(rests) < 480
+    assert [one.candidate is not None for one in found[-40:]] == [rest > Policy().hold for rest in rests]
+    assert found[-1].candidate
 
 
 def test_a_group_that_was_seen_to_commit_once_may_rest(group: Make) -> None:

@@ -13,7 +13,7 @@ from math import log
 
 import numpy as np
 
-from kagent.detect.capacity import PRIOR_SD, RESOLVED, pooled_variance
+from kagent.detect.capacity import PRIOR_SD, PRIOR_WEIGHT, RESOLVED
 from kagent.detect.chance import Z
 from kagent.detect.state import Window
 from kagent.lag.bound import Bound
@@ -21,6 +21,8 @@ from kagent.lag.measure import Floats
 
 COST_SD = log(2)
 """Before anything is known: records of one topic rarely take more than twice, or less than half, of what those of another take."""
+EXACT_SD = 0.02
+"""No window is known better: those of one member stray by 0.6 % in the median of 1,775 looks at members of recorded real groups, by 2.8 % in one of ten."""
 EXACT = 1e-3
 """Costs are found to a thousandth."""
 STEPS: Bound = 20
@@ -97,7 +99,12 @@ class BusyMix:
         found = np.linalg.lstsq(self.rows, np.ones(len(self.rows)), rcond=None)[0]
         free = max(len(self.rows) - len(self.topics), 0)
         left = float(((self.rows @ found - 1) ** 2).sum())
-        return pooled_variance(left / free, free) if free else PRIOR_SD**2
+        if not free:
+            return PRIOR_SD**2
+        # The mean of logarithms: that of the variances would stay near what is known beforehand however exact the windows are.
+        seen = free * log(max(left / free, 1e-12)) + 1
+        pooled = np.exp((seen + PRIOR_WEIGHT * log(PRIOR_SD**2)) / (free + PRIOR_WEIGHT))
+        return max(EXACT_SD**2, float(pooled))
 
     def _unexplained(self, cost: Mapping[str, float]) -> float:
         """The sum of squared residuals at these costs, at the speed that suits the windows best."""

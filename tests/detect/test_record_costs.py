@@ -42,6 +42,15 @@ def test_a_little_change_of_the_mix_tells_costs_apart_where_windows_agree() -> N
     assert 2.5 < cost["dear"] / cost["cheap"] < 4.5
 
 
+def test_a_few_regular_windows_tell_what_a_fifth_of_the_mix_costs() -> None:
+    # A second's work each: dear records of a millisecond, cheap ones of 0.4 ms, 13 to 22 % of the mix.
+    seconds = [(259, 896), (194, 922), (162, 935), (149, 940)]
+    every = [Window(NOW, 30.0, {"cheap": 30 * cheap, "dear": 30 * dear}) for cheap, dear in seconds]
+    cost = _costs([every * 2])
+
+    assert 2 < cost["dear"] / cost["cheap"] < 3
+
+
 def test_windows_that_disagree_leave_costs_near_each_other() -> None:
     rng = np.random.default_rng(2)
     every = [_mixed(share, rng.uniform(0.4, 1.6)) for share in (0.4, 0.42, 0.44, 0.46, 0.48, 0.5)]

@@ -19,7 +19,7 @@ from kagent.contract.recommendation import (
 from kagent.detect.commit_gaps import USUAL_GAP_S
 from kagent.detect.detectors import OF, SPREAD, more_urgent, open_transaction, skew
 from kagent.detect.evidence import LatenessLimits
-from kagent.detect.finding import ROWS, Finding, Urgency
+from kagent.detect.finding import ROWS, Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.state import Incident, JudgeState, OtherAction
 from kagent.incident.followed import followed, unfollowed
@@ -201,8 +201,9 @@ def _noticed(model: GroupModel, incident: Incident) -> Incident:
     # Once superseded it stays so: a group that rebalances twice may well return to the digest it had.
     if roster.assignment == incident.digest and not incident.superseded:
         return incident
-    if not incident.superseded:
+    if not incident.superseded and _rests_on_assignment(incident):
         incident = replace(incident, superseded=True, changed_at=model.now)
+    incident = incident if incident.changed_at is not None else replace(incident, changed_at=model.now)
     # A rolling restart passes through many assignments and numbers of members.
     if incident.followed_at is not None or not _settled(model, incident):
         return incident
@@ -216,6 +217,11 @@ def _noticed(model: GroupModel, incident: Incident) -> Incident:
         followed_at=_last_changed(model, incident),
         followed_behind=round(_latest_s(model), 1),
     )
+
+
+def _rests_on_assignment(incident: Incident) -> bool:
+    """Whether what was advised is void under another assignment: of a group that is unstable each rebalance brings one, and the advice holds."""
+    return OF[Verdict(incident.verdict)].ASKS is not Asks.NOTHING
 
 
 def _settled(model: GroupModel, incident: Incident) -> bool:

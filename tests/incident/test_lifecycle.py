@@ -72,6 +72,19 @@ def test_a_plan_that_is_superseded_stays_so_when_the_group_gets_out_of_sight_and
     ]
 
 
+def test_the_advice_for_a_group_that_is_unstable_is_not_superseded_by_its_next_rebalance() -> None:
+    statuses = []
+    for verdict in (Verdict.REBALANCE, Verdict.UNSTABLE):
+        world, state, _ = opened()
+        assert state.incident is not None
+        state = replace(state, incident=replace(state.incident, verdict=str(verdict)))
+        world.held = {"m0": (0, 1), "m1": (4, 5), "m2": (2, 3)}
+        world.at = dict.fromkeys(world.held, 0)
+        statuses.append([m.status for one in judged(world, 20, state) for m in one.messages])
+
+    assert statuses == [[Status.SUPERSEDED], []]
+
+
 def test_a_pipeline_that_is_late_now_and_then_is_no_news() -> None:
     world, state, _ = opened()
     found = judged(world, 600, state, blind=lambda second: second % 60 < 20)

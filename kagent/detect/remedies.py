@@ -23,6 +23,10 @@ class Remedy(Enum):
         ActionType.RAISE_PARALLELISM,
     )
     RESTART_MEMBER = "restart the member concerned", ActionType.RESTART_MEMBER
+    RESTART_SILENT = (
+        "restart a member that makes no progress while its records are deleted",
+        ActionType.RESTART_MEMBER,
+    )
     STEADY_NUMBER = "keep an autoscaler from changing their number over and over", ActionType.SET_MEMBER_COUNT
     STEADY_MEMBERS = "restart those that come and go, with what keeps them", ActionType.RESTART_MEMBER
     ASSIGN_ANEW = "restart one member, so that partitions find an owner", ActionType.RESTART_MEMBER

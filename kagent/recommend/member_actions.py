@@ -123,6 +123,12 @@ def restart_member(advice: Advice) -> Iterator[Action]:
     yield action(ActionType.RESTART_MEMBER, how, "yes", params=params)
 
 
+def restart_silent(advice: Advice) -> Iterator[Action]:
+    """A restart of the member that makes no progress while its records are deleted, where there is one."""
+    if advice.finding.evidence.get("silent_members"):
+        yield from restart_member(advice)
+
+
 def restart_of_task(advice: Advice) -> str:
     """The request to Connect's REST API; connector and task are in the names of a sink's group and client ids (WorkerSinkTask)."""
     roster, finding = advice.model.roster, advice.finding

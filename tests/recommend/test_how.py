@@ -55,7 +55,7 @@ SHAPES: set[tuple[str, ...]] = {
 }
 """Tool, subcommand and options of the commands that run on a broker in test_pasted_commands.py."""
 EVIDENCE = {
-    "drains_in_s": 600, "needed": 3, "come_and_go": ["m0"], "together": True, "lost": 7, "last_stable_offset": 3, "may_not_be_enough": True, "members": 2,
+    "drains_in_s": 600, "needed": 3, "come_and_go": ["m0"], "silent_members": ["m0"], "together": True, "lost": 7, "last_stable_offset": 3, "may_not_be_enough": True, "members": 2,
 }  # fmt: skip
 SWITCHES = [(kind, new) for kind in SHIPPED for new in shipped(kind)]
 

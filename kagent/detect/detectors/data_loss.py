@@ -27,7 +27,7 @@ from kagent.lag.log_ends import PAUSE
 from kagent.lag.observation import Observation
 from kagent.lag.time_units import SECOND_MS
 from kagent.policy import Policy
-from kagent.text import counted, partition_name
+from kagent.text import counted, partition_name, shown
 
 VERDICT = Verdict.LOST_DATA
 SPREAD = False
@@ -36,7 +36,7 @@ MEMBERS_MAY_HELP = True
 MOVES_CURE = False
 ONE_MEMBER = False
 ASKS = Asks.STABLE
-REMEDIES = (Remedy.KEEP_LONGER,)
+REMEDIES = (Remedy.RESTART_SILENT, Remedy.KEEP_LONGER)
 REPORTED_MS = round(LONGEST_GAP_S * SECOND_MS)
 """Nothing of a loss is to be seen once the group has read on. It is reported for an hour all the same: by then every group has committed
 again, and would show another one."""
@@ -50,8 +50,8 @@ def remembered(seen: Observation, state: JudgeState, policy: Policy) -> int:
 SIGNS = (*BEHIND, remembered)
 
 
-def find(model: GroupModel) -> Iterator[Finding]:
-    """The partitions that lost records lately."""
+def find(model: GroupModel, stuck: Set[int] = frozenset()) -> Iterator[Finding]:
+    """The partitions that lost records lately. ``stuck``: codes of the members that are found to be silent: theirs will lose more."""
     count = np.zeros(len(model.lags), np.int64)
     place = model.lags.places
     first = model.now
@@ -62,8 +62,13 @@ def find(model: GroupModel) -> Iterator[Finding]:
     if rows:
         lost = [int(count[at]) for at in rows]
         evidence = {"lost": sum(lost), "partitions": named(model, rows), "lost_by_partition": lost[:NAMED]}
+        # Who will lose more comes first.
+        members = tuple(sorted(holders(model, rows), key=lambda member: member not in stuck))
+        silent = [model.names[member] for member in members if member in stuck]
+        if silent:
+            evidence["silent_members"] = silent[:NAMED]
         behind = float(model.age[0][list(rows)].max())
-        yield Finding(VERDICT, holders(model, rows), rows, behind, evidence, since=first)
+        yield Finding(VERDICT, members, rows, behind, evidence, since=first)
 
 
 def reason(model: GroupModel, finding: Finding) -> str:
@@ -71,7 +76,10 @@ def reason(model: GroupModel, finding: Finding) -> str:
     places = [partition_name(*place) for place in finding.evidence["partitions"]]
     left = len(finding.rows) - 3
     more = f" and {counted(left, 'more partition')}" if left > 0 else ""
-    return f"Retention deleted {finding.evidence['lost']:,} records of {', '.join(places[:3])}{more} before they were read."
+    lost = f"Retention deleted {finding.evidence['lost']:,} records of {', '.join(places[:3])}{more} before they were read"
+    silent = finding.evidence.get("silent_members", [])
+    goes_on = f"; {shown(silent[0])} makes no progress, so more will follow" if silent else ""
+    return f"{lost}{goes_on}."
 
 
 def learn(model: GroupModel, stand: Set[int]) -> JudgeState:

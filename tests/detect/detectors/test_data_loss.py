@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kagent.detect.detectors import data_loss
+from kagent.recommend.render import diagnose
 from tests.fixtures.findings import FINE, FOUR, LATE, leading
 from tests.fixtures.timeline import Timeline, judged
 
@@ -86,6 +87,20 @@ def test_what_is_deleted_while_its_member_stands_is_lost(hangs: Mapping[str, int
 
     assert (stuck.verdict, lost.verdict) == ("stuck_member", "lost_data")
     assert lost.findings[0].evidence["lost"] == pytest.approx(2 * len(hangs) * (600 * 40 - 4000), rel=0.02)
+
+
+def test_who_makes_no_progress_and_will_lose_more_is_to_be_restarted_first() -> None:
+    world = hung({"m2": 1800})
+    stuck = judged(world, 2400)[-1]
+    world.delete(keep=4000)
+    lost = judged(world, 30, stuck.state)[-1]
+    assert lost.model is not None
+    made = diagnose(lost.model, lost.findings[0])
+
+    assert lost.verdict == "lost_data"
+    assert made.member == "m2/h"
+    assert [a.type for a in made.actions] == ["restart_member", "reset_or_accept_loss"]
+    assert "m2/h makes no progress, so more will follow" in data_loss.reason(lost.model, lost.findings[0])
 
 
 def test_a_member_that_may_still_process_what_it_fetched_lost_nothing_yet() -> None:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import sqrt
 
 from kagent.detect.capacity import RARE_GAP_S, RECENT_MS
 from kagent.detect.chance import NOT_CHANCE, TAIL, UNSEEN
 from kagent.detect.commit_gaps import LONGEST_GAP_S
 from kagent.detect.habits import habit
 from kagent.detect.state import Backlog, Fall, JudgeState, MemberState, Spell
+from kagent.lag.log_ends import spacing_s
 from kagent.lag.time_units import SECOND_MS
 from kagent.policy import Policy, shortened
 
@@ -103,16 +105,24 @@ def enough_growth(member: MemberState, gap: float, need: float, limits: Lateness
     spell = member.spell
     if spell is None or spell.grown_s < need or spell.records < RECORDS:
         return False
-    lateness, rise = member.lateness[-1][1], limits.rise + spell.unsure_s
     enough = spell.commits >= (COMMITS_RARE if gap >= RARE_GAP_S else NOT_CHANCE)
-    return enough and lateness > spell.reference + rise and _some_topic_grows(spell, rise)
+    rose = _rose(spell.reference, member.lateness[-1][1], spell, limits)
+    return enough and rose and _some_topic_grows(spell, limits)
 
 
-def _some_topic_grows(spell: Spell, rise: float) -> bool:
+def _rose(then: float, now: float, spell: Spell, limits: LatenessLimits) -> bool:
+    """Whether a lateness (s) has risen by more than it may be off."""
+    # The standard deviation of a time that may lie anywhere between two samples. A topic that is read 900 s late on purpose was seen up to
+    # 8 s later than in the minute before.
+    between = 0.0 if spell.extrapolated_s else spacing_s(now) / sqrt(12)
+    return now > then + max(limits.rise, between) + spell.unsure_s
+
+
+def _some_topic_grows(spell: Spell, limits: LatenessLimits) -> bool:
     """Whether one of the member's topics is later for itself than it was."""
     # The mean over topics also rises when less arrives of one that is on time beside one that is read late on purpose, as a topic of
     # delayed retries: nothing is read later than before.
-    return not spell.topics or any(now > then + rise for then, now in spell.topics.values())
+    return not spell.topics or any(_rose(then, now, spell, limits) for then, now in spell.topics.values())
 
 
 def enough_drain(member: MemberState, need: float, speed_over_inflow: float, limits: LatenessLimits) -> bool:

@@ -409,6 +409,11 @@ class EndHistory:
         return history
 
 
+def spacing_s(age_s: float) -> float:
+    """How far apart samples of this age are kept, s; 0 of young ones, of which all are."""
+    return max((space / SECOND_MS for since, space in SPACING if age_s * SECOND_MS >= since), default=0.0)
+
+
 def kept(times: Longs | Sequence[int], now: int) -> Longs:
     """Which of these rising times are kept at ``now``: all young ones, then the first in each span of ``SPACING``."""
     stamps = np.asarray(times, np.int64)

@@ -24,7 +24,7 @@ from kagent.lag.time_units import DAY_MS, MINUTE_MS
 FEWEST = RECENT_MS // MINUTE_MS
 """The fewest minutes that tell how an inflow swings, of those for each of which log ends are kept: as many as tell of a speed."""
 DRAWS = RARE * DAY_MS // MINUTE_MS
-"""Minutes of so many days: what comes by chance less often is a change."""
+"""Minutes in RARE days: what comes by chance less often is a change."""
 SHARE = 0.125
 """Minutes left out at each end, since a burst of three must not hide itself. Of 25 minutes it is known to a fifth (1 / the root of their number), which counts as the member's excuse."""
 CHANGE = sqrt(2 * (1 - exp(-1)))

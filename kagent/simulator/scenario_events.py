@@ -199,10 +199,6 @@ def _retention(world: World, event: Event) -> None:
         rows = rows[np.atleast_1d(event["partition"])]
     kept = np.floor(world.end[:, rows]) - float(event["keep"])
     world.start[:, rows] = np.maximum(world.start[:, rows], kept)
-    world.position = world.position.copy()
-    world.position[:, rows] = np.maximum(world.position[:, rows], world.start[:, rows])
-    # A fetch below the log start fails (OFFSET_OUT_OF_RANGE); with auto.offset.reset=earliest the client goes on at the start.
-    world.block_end = np.maximum(world.block_end, world.position)
 
 
 def _storm(world: World, event: Event) -> list[Event]:
@@ -275,7 +271,7 @@ def _restart_brokers(world: World, event: Event) -> list[Event]:
 
 
 def _outage(world: World, event: Event) -> list[Event]:
-    """The whole cluster is away ``for`` so many seconds: nobody writes, reads or commits, and kagent sees nothing."""
+    """The whole cluster is away ``for`` some seconds: nobody writes, reads or commits, and kagent sees nothing."""
     if "for" not in event:
         # Producers have given up what is older: delivery.timeout.ms, https://kafka.apache.org/documentation/#producerconfigs
         world.sent = np.minimum(world.sent, world.end + 120.0 * world.usual)

@@ -30,6 +30,7 @@ def read(world: World, dt: float) -> Flags:
     # member 0 and are masked out by ``reads``.
     able = (world.speed > 0) & ~world.hung & (world.away_until == np.inf)
     reads = (world.owner >= 0) & ~world.held & able.ravel()[place] & (world.down_until <= world.time)
+    _pass_over_deleted(world, reads)
     readable = _readable(world)
     backlog = np.maximum(readable - world.position, 0.0) * reads
     work = backlog * world.cost
@@ -52,6 +53,15 @@ def read(world: World, dt: float) -> Flags:
     if idle.any():
         _caught_up(world, np.where(idle, budget, 0.0), reads & ~slow)
     return busy
+
+
+def _pass_over_deleted(world: World, reads: Flags) -> None:
+    """A fetch below the log start fails (OFFSET_OUT_OF_RANGE); with auto.offset.reset=earliest the client goes on at the start. Who hangs
+    fetches nothing."""
+    deleted = reads & (world.position < world.start)
+    if deleted.any():
+        world.position = np.where(deleted, world.start, world.position)
+        world.block_end = np.maximum(world.block_end, world.position)
 
 
 def _budget(world: World, dt: float) -> Floats:

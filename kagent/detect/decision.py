@@ -45,9 +45,8 @@ def decide(model: GroupModel) -> GroupFindings:
     found = [f for detector in STANDING if detector is not data_loss for f in detector.find(model)]
     state = data_loss.learn(model, {at for f in found if f.verdict in NO_PROGRESS for at in f.rows})
     model = replace(model, state=state)
-    found += data_loss.find(
-        model, {at for f in found if f.verdict is Verdict.STUCK_MEMBER for at in f.members}
-    )
+    stuck = {member for f in found if f.verdict is Verdict.STUCK_MEMBER for member in f.members}
+    found += data_loss.find(model, stuck)
     # No forecast and no evidence are asked for: the user wants each crossing of the ratio.
     if skew.is_literal(model.policy):
         return GroupFindings(_ordered([*found, *skew.crossing(model, model.policy.threshold)]), state)

@@ -11,12 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import sqrt
 
+import numpy as np
+
 from kagent.detect.capacity import RARE_GAP_S, RECENT_MS
 from kagent.detect.chance import NOT_CHANCE, TAIL, UNSEEN
 from kagent.detect.commit_gaps import LONGEST_GAP_S
 from kagent.detect.habits import habit
 from kagent.detect.state import Backlog, Fall, JudgeState, MemberState, Spell
-from kagent.lag.log_ends import spacing_s
+from kagent.lag.log_ends import spacing_ms
 from kagent.lag.time_units import SECOND_MS
 from kagent.policy import Policy, shortened
 
@@ -114,7 +116,8 @@ def _rose(then: float, now: float, spell: Spell, limits: LatenessLimits) -> bool
     """Whether a lateness (s) has risen by more than it may be off."""
     # The standard deviation of a time that may lie anywhere between two samples. A topic that is read 900 s late on purpose was seen up to
     # 8 s later than in the minute before.
-    between = 0.0 if spell.extrapolated_s else spacing_s(now) / sqrt(12)
+    spacing_s = int(spacing_ms(np.array([round(now * SECOND_MS)]))[0]) / SECOND_MS
+    between = 0.0 if spell.extrapolated_s else spacing_s / sqrt(12)
     return now > then + max(limits.rise, between) + spell.unsure_s
 
 

@@ -96,11 +96,11 @@ class BusyMix:
     @cached_property
     def _noise(self) -> float:
         """The variance of the windows' lengths that no costs explain: whatever is known of costs beforehand."""
-        found = np.linalg.lstsq(self.rows, np.ones(len(self.rows)), rcond=None)[0]
-        free = max(len(self.rows) - len(self.topics), 0)
-        left = float(((self.rows @ found - 1) ** 2).sum())
-        if not free:
+        free = len(self.rows) - len(self.topics)
+        if free <= 0:
             return PRIOR_SD**2
+        found = np.linalg.lstsq(self.rows, np.ones(len(self.rows)), rcond=None)[0]
+        left = float(((self.rows @ found - 1) ** 2).sum())
         # The mean of logarithms: that of the variances would stay near what is known beforehand however exact the windows are.
         seen = free * log(max(left / free, 1e-12)) + 1
         pooled = np.exp((seen + PRIOR_WEIGHT * log(PRIOR_SD**2)) / (free + PRIOR_WEIGHT))

@@ -203,7 +203,8 @@ def _noticed(model: GroupModel, incident: Incident) -> Incident:
         return incident
     if not incident.superseded and _rests_on_assignment(incident):
         incident = replace(incident, superseded=True, changed_at=model.now)
-    incident = incident if incident.changed_at is not None else replace(incident, changed_at=model.now)
+    elif incident.changed_at is None:
+        incident = replace(incident, changed_at=model.now)
     # A rolling restart passes through many assignments and numbers of members.
     if incident.followed_at is not None or not _settled(model, incident):
         return incident

@@ -409,18 +409,19 @@ class EndHistory:
         return history
 
 
-def spacing_s(age_s: float) -> float:
-    """How far apart samples of this age are kept, s; 0 of young ones, of which all are."""
-    return max((space / SECOND_MS for since, space in SPACING if age_s * SECOND_MS >= since), default=0.0)
+def spacing_ms(ages_ms: Longs) -> Longs:
+    """How far apart samples of these ages are kept, ms: all young ones."""
+    spacing = np.ones(len(ages_ms), np.int64)
+    for since, space in SPACING:
+        spacing[ages_ms >= since] = space
+    return spacing
 
 
 def kept(times: Longs | Sequence[int], now: int) -> Longs:
     """Which of these rising times are kept at ``now``: all young ones, then the first in each span of ``SPACING``."""
     stamps = np.asarray(times, np.int64)
     age = now - stamps
-    spacing = np.ones(len(stamps), np.int64)
-    for since, space in SPACING:
-        spacing[age >= since] = space
+    spacing = spacing_ms(age)
     # Slots by absolute time, not by age: a sample stays the first of its slot at every later thinning, and is never lost by drift.
     slot = stamps // spacing
     first = np.ones(len(stamps), bool)

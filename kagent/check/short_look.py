@@ -11,8 +11,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from kagent.check.judge_cluster import PARTS, Checkup, unread_groups
-from kagent.detect.evidence import FIRST_VERDICT_SLACK, LatenessLimits
+from kagent.detect.evidence import LatenessLimits
 from kagent.detect.group_model import GroupModel
+from kagent.lag.chance import CLEARLY
 from kagent.policy import Policy
 
 
@@ -22,9 +23,9 @@ def least_look_s(policy: Policy) -> float:
     The evidence is a share of ``hold``, and ``hold`` is cut to a part of the look: so it grows with the look, until ``hold`` is whole.
     """
     need = policy.evidence * LatenessLimits.of(policy).draining_need
-    whole = FIRST_VERDICT_SLACK * (policy.min_behind + need)
-    share = FIRST_VERDICT_SLACK * need / (PARTS * policy.hold) if policy.hold else 0.0
-    return min(whole, FIRST_VERDICT_SLACK * policy.min_behind / (1 - share)) if share < 1 else whole
+    whole = CLEARLY * (policy.min_behind + need)
+    share = CLEARLY * need / (PARTS * policy.hold) if policy.hold else 0.0
+    return min(whole, CLEARLY * policy.min_behind / (1 - share)) if share < 1 else whole
 
 
 def unjudged(checkup: Checkup) -> Iterator[tuple[str, float]]:

@@ -19,6 +19,9 @@ from kagent.policy import Policy
 MOST_NAMES: Bound = 500
 """Members of which is remembered when they came and went: the row of a larger group would be too large for a message."""
 
+MOST_GENERATIONS: Bound = 32
+"""Generations whose time is remembered."""
+
 
 def update_membership(state: JudgeState, seen: Observation, policy: Policy) -> JudgeState:
     """The state after a look at who is in the group."""
@@ -69,7 +72,7 @@ def _changed(state: JudgeState, roster: Roster, seen: Observation, policy: Polic
         "generation_at": at,
         **_restless(state, now, bool(kept) or first, policy),
         # Being seen for the first time is no rebalance.
-        "generations": state.generations if first else (*older, *kept, (now, generation))[-32:],
+        "generations": state.generations if first else (*older, *kept, (now, generation))[-MOST_GENERATIONS:],
         "names": names,
         "processes": processes,
         "comings": _comings(state if kept else replace(state, comings={}), names, again, now, since)

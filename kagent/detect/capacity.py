@@ -15,29 +15,29 @@ from statistics import median
 
 import numpy as np
 
-from kagent.detect.chance import NOT_CHANCE, TAIL, Z
 from kagent.detect.commit_gaps import LONGEST_GAP_S, USUAL_GAP_S
-from kagent.detect.habits import PAUSE_FACTOR
 from kagent.detect.inflow import Interval
 from kagent.detect.state import Window
+from kagent.lag.chance import CLEARLY, NOT_CHANCE, TAIL, Z
 from kagent.lag.commits import GAPS
+from kagent.lag.log_ends import LATELY_MS
 from kagent.lag.measure import Floats
 from kagent.lag.time_units import SECOND_MS
 from kagent.policy import Policy, shortened
 
-LONGEST_S = PAUSE_FACTOR * USUAL_GAP_S
+LONGEST_S = CLEARLY * USUAL_GAP_S
 """Without progress for this long (90 s) a member has paused. A window lasts three commit gaps (NOT_CHANCE), at most this, and at least three
 of the policy's ``cadence``: a shorter one measures the size of polls."""
 RARE_GAP_S = LONGEST_S / NOT_CHANCE
 """Above this gap even the longest window is less than three gaps; a half-covered one then counts with its mean busy length."""
-MOST, RECENT_MS, OLDEST_MS = GAPS, 600_000, round(TAIL * LONGEST_GAP_S * SECOND_MS)
+MOST, RECENT_MS, OLDEST_MS = GAPS, round(TAIL * LATELY_MS), round(TAIL * LONGEST_GAP_S * SECOND_MS)
 """Windows kept; of the last ten minutes if there are three: a slow leak shows, noise does not. A group that works once an hour is known by the
 last time; what is older than two hours tells nothing of now, and what is known now promises nothing beyond two hours."""
-PRIOR_SD, PRIOR_WEIGHT = 0.2, 2
+PRIOR_SD, PRIOR_WEIGHT = 0.2, NOT_CHANCE - 1
 """Two windows must not be certain."""
 RESOLVED = 1 + Z * PRIOR_SD / sqrt(MOST)
 """What twelve windows resolve, ten per cent: a speed, an inflow or a time to catch up that differs by less is the same."""
-FULLEST = 0.85
+USABLE = 0.85
 """Of its speed a member should get at most this share: with all of it a backlog never drains, and the inflow is never even."""
 
 

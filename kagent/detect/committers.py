@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kagent.contract.recommendation import GroupKind
-from kagent.detect.chance import NOT_CHANCE
 from kagent.detect.state import JudgeState
+from kagent.lag.chance import NOT_CHANCE
 from kagent.lag.measure import Lags
 from kagent.lag.membership import NOBODY, Roster
 from kagent.lag.observation import Observation
@@ -26,8 +26,6 @@ from kagent.text import partition_name
 
 WITHOUT_MEMBERS = frozenset({GroupKind.SIMPLE, GroupKind.SHARE})
 """Kinds whose records do not tell who holds which partition."""
-SURE = 1.0
-"""More than one common commit: two processes with five seconds between commits meet in a millisecond three times a day."""
 APART = 0.1
 """What a look takes from it at which both were committed at different times. Of those that share a process some move in every commit,
 others in every tenth; that two processes meet twice within ten looks happens to them once a year. Three common commits are all that counts (NOT_CHANCE), so thirty looks apart end what is known: a
@@ -112,7 +110,8 @@ def _shown(key: str) -> str:
 
 
 def _is_sure(known: Committer) -> bool:
-    return known[1] > SURE
+    # More than one common commit: two processes with five seconds between commits meet in a millisecond three times a day.
+    return known[1] > 1
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,12 @@ from typing import Any
 
 from kagent.contract.recommendation import Verdict
 from kagent.detect import evidence, inflow_swings, spells
-from kagent.detect.chance import NOT_CHANCE
 from kagent.detect.detectors import MOVES_CURE, ORDER, STANDING, data_loss, skew
 from kagent.detect.finding import NO_PROGRESS, ROWS, Finding
 from kagent.detect.group_model import GroupModel, observe
 from kagent.detect.late_member import LateMember, Line
 from kagent.detect.state import Backlog, JudgeState, MemberState, Spell
+from kagent.lag.chance import NOT_CHANCE
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
 

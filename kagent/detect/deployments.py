@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from kagent.detect import pauses
 from kagent.detect.group_model import GroupModel
 from kagent.detect.state import JudgeState
+from kagent.lag.chance import CLEARLY, NOT_CHANCE
 
 TURNS = 3
 """Rebalances that the restart of a member makes, at most: two of an eager group (it leaves, it joins), three of a cooperative one."""
-IN_A_ROW = 3
+IN_A_ROW = NOT_CHANCE
 """A deployment, the one that takes it back and the one that mends it may follow each other."""
-AT_ONCE_S = 15.0
-"""Members that are started at once join within so much: seconds for their processes, and a look every 10 s to see it."""
 
 
 def may_be_deployment(model: GroupModel) -> bool:
@@ -45,12 +45,14 @@ def comes_and_goes_together(model: GroupModel) -> bool:
     """Whether most returns within the storm window were of several members at once: as an autoscaler changes their number, or as
     members fail that share a machine. A member that crashes by itself comes back alone."""
     since = model.now - model.policy.storm_window * 1000
+    # Who joins while the members pause for another one joins with it.
+    at_once_ms = 1000 * CLEARLY * pauses.usual_s(model.state)
     returns = sorted(
         (time, name) for name, times in model.state.comings.items() for time in times if time >= since
     )
     # Not only neighbours of one time: the same member twice in a row is one that crashes fast.
     shared = [
-        any(abs(time - other) <= AT_ONCE_S * 1000 and name != who for other, who in returns)
+        any(abs(time - other) <= at_once_ms and name != who for other, who in returns)
         for time, name in returns
     ]
     return 2 * sum(shared) > len(shared)

@@ -14,19 +14,20 @@ from statistics import median
 
 import numpy as np
 
-from kagent.detect.capacity import FULLEST, OLDEST_MS, RECENT_MS, RESOLVED
+from kagent.detect.capacity import OLDEST_MS, RECENT_MS, RESOLVED, USABLE
 from kagent.detect.dealing import dealt, greatest, most_of, piles_of
 from kagent.detect.evidence import LatenessLimits
 from kagent.detect.forecast import drain_s
 from kagent.detect.group_model import GroupModel
 from kagent.detect.inflow import totals
 from kagent.lag.bound import Bound
+from kagent.lag.chance import CLEARLY
 from kagent.lag.log_ends import LATELY_MS, UNKNOWN
 from kagent.lag.measure import Flags, Floats, Longs
 
-SPARE = 0.6
-"""Of a member's speed: above FULLEST more members are due, and fewer only if each then stays below this share. A load that swings by
-less than 1.4 between them changes nothing."""
+SPARE = USABLE / CLEARLY
+"""Of a member's speed: above USABLE more members are due, and fewer only if each then stays below this share. A load that swings by
+less than 1.5 between them changes nothing."""
 RAISED_MS = LATELY_MS
 """For so long after a rise the usual inflow is partly of before it, and the number is corrected upward at once."""
 MOST_COUNTS: Bound = 400
@@ -79,7 +80,7 @@ class GroupLoad:
         """The least count that catches up in time with room to spare; else the least that is as good as any."""
         counts = self.counts or [1]
         for count in counts:
-            if self.fullness(count, self.inflow) <= FULLEST and self.drain_s(count) <= self.within_s:
+            if self.fullness(count, self.inflow) <= USABLE and self.drain_s(count) <= self.within_s:
                 return count
         # Where no count catches up in time: the least that takes about as long as the best one.
         times = [self.drain_s(count) for count in counts]

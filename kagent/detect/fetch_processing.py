@@ -8,10 +8,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from kagent.detect.backlog import backlog
-from kagent.detect.chance import NOT_CHANCE
 from kagent.detect.commit_gaps import LONGEST_GAP_S
 from kagent.detect.group_model import GroupModel
-from kagent.detect.habits import PAUSE_FACTOR
+from kagent.lag.chance import CLEARLY, NOT_CHANCE
 from kagent.lag.measure import Longs
 
 
@@ -19,7 +18,7 @@ def fetch_s(model: GroupModel, rows: Longs, at: int) -> float:
     """How long a client without a bound on its poll may process one fetch and commit nothing meanwhile.
 
     The fetch holds at most what waited a commit gap after the client's last move. It is processed at the member's speed, or as fast as
-    its records arrive where it has never been late, and PAUSE_FACTOR allows for slower records (fetches of 215 to 490 s were measured). Where other members commit while they work off a backlog, three of their gaps are the limit.
+    its records arrive where it has never been late, and CLEARLY allows for slower records (fetches of 215 to 490 s were measured). Where other members commit while they work off a backlog, three of their gaps are the limit.
     """
     # Of all its partitions: its inflow lacks those that are set aside, and with its only one nothing would be left.
     arrives = float((model.columns.median_rates[rows] * model.cost[rows]).sum())
@@ -29,7 +28,7 @@ def fetch_s(model: GroupModel, rows: Longs, at: int) -> float:
 
 def whole_fetch_s(model: GroupModel, rows: Longs, speed: float) -> float:
     """How long the records that these partitions' last fetch may hold take at this speed (work per s), at most LONGEST_GAP_S."""
-    return min(PAUSE_FACTOR * _waited(model, rows) / speed, LONGEST_GAP_S) if speed > 0 else LONGEST_GAP_S
+    return min(CLEARLY * _waited(model, rows) / speed, LONGEST_GAP_S) if speed > 0 else LONGEST_GAP_S
 
 
 def gap_behind_s(model: GroupModel) -> float:

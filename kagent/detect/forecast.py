@@ -11,23 +11,22 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
 
 import numpy as np
 import numpy.typing as npt
 
+from kagent.detect.commit_gaps import LONGEST_GAP_S
 from kagent.detect.evidence import LatenessLimits
 from kagent.lag.measure import Flags, Floats
 from kagent.policy import Policy
 
 Codes = npt.NDArray[np.int32]
-LONGEST_PER_LATE = 20.0
-"""The longest time to catch up that counts as help, in times of the lateness. With a fixed one, the verdict of a group that is left alone
-would change as its backlog grows, although the same action would still help."""
-LONGEST_S = LONGEST_PER_LATE * LatenessLimits.of(Policy()).draining_need
-"""The same at the least lateness, whatever the policy: an hour, that of a member that is three minutes late, when such a verdict usually
-opens."""
-EXACT_S = 1.0
-"""How exactly the least time is searched."""
+LONGEST_S = LONGEST_GAP_S
+"""The longest time to catch up that counts as help, whatever the policy: an hour."""
+LONGEST_PER_LATE = LONGEST_S / LatenessLimits.of(Policy()).draining_need
+"""The same in times of the lateness (20): an hour for a member that is three minutes late, when such a verdict usually opens. With a fixed
+one, the verdict of a group that is left alone would change as its backlog grows, although the same action would still help."""
 
 
 def drain_s(backlog: Floats, inflow: Floats, capacity: Floats) -> Floats:
@@ -63,11 +62,11 @@ def best_drain_s(units: Placement, capacity: Floats, longest: float = LONGEST_S)
         return float("inf")
     # "Largest first" is a heuristic: that it fits at T proves T possible, that it does not fit proves nothing. So the answer is
     # an assignment that exists, and may be a little later than the best one.
-    low, high = 0.0, longest
-    while high - low > EXACT_S:
-        middle = (low + high) / 2
+    low, high = 0, ceil(longest)
+    while high - low > 1:
+        middle = (low + high) // 2
         low, high = (low, middle) if _fits(units, capacity, middle) else (middle, high)
-    return high
+    return float(high)
 
 
 def _fits(units: Placement, capacity: Floats, target: float) -> bool:

@@ -17,7 +17,6 @@ from kagent.detect import busy_windows, habits, pauses, standstill
 from kagent.detect import inflow as inflows
 from kagent.detect.backlog import backlog
 from kagent.detect.capacity import Capacity, kept, waits_on_purpose
-from kagent.detect.chance import NOT_CHANCE
 from kagent.detect.evidence import LatenessLimits, idle_s
 from kagent.detect.forecast import Placement, best_drain_s, drain_s
 from kagent.detect.inflow import Interval
@@ -29,6 +28,7 @@ from kagent.detect.record_costs import BusyMix
 from kagent.detect.start_position import located
 from kagent.detect.state import JudgeState, MemberState, Window
 from kagent.detect.without_members import has_no_reader
+from kagent.lag.chance import NOT_CHANCE
 from kagent.lag.measure import Flags, Floats, Lags, Longs, ages
 from kagent.lag.membership import Roster
 from kagent.lag.observation import Observation

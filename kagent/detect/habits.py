@@ -11,8 +11,6 @@ from kagent.detect.finding import NO_PROGRESS
 from kagent.detect.state import Habit, JudgeState
 from kagent.lag.log_ends import OLDEST
 
-PAUSE_FACTOR = 1.5
-"""A pause this much longer than the longest one that ended by itself, or than what its records take, is none of these."""
 MENDABLE = NO_PROGRESS | {Verdict.BLOCKED_BY_TRANSACTION}
 """What a person may have mended before it ends: no habit of the group."""
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import erfc, exp, log, sqrt
-from statistics import NormalDist
+from statistics import NormalDist, quantiles
 
 import numpy as np
 
 from kagent.detect.capacity import RECENT_MS
-from kagent.detect.chance import RARE, Z
 from kagent.detect.late_member import LateMember
+from kagent.lag.chance import RARE, Z
 from kagent.lag.log_ends import BY_THE_MINUTE
 from kagent.lag.measure import Floats
 from kagent.lag.time_units import DAY_MS, MINUTE_MS
@@ -25,8 +25,6 @@ FEWEST = RECENT_MS // MINUTE_MS
 """The fewest minutes that tell how an inflow swings, of those for each of which log ends are kept: as many as tell of a speed."""
 DRAWS = RARE * DAY_MS // MINUTE_MS
 """Minutes in RARE days: what comes by chance less often is a change."""
-SHARE = 0.125
-"""Minutes left out at each end, since a burst of three must not hide itself. Of 25 minutes it is known to a fifth (1 / the root of their number), which counts as the member's excuse."""
 CHANGE = sqrt(2 * (1 - exp(-1)))
 """How far the change from one minute to the next strays, of what the minutes do, where a minute's inflow lasts on with probability 1/e."""
 
@@ -95,15 +93,14 @@ def _excess_began(times: Floats, arrived: Floats, speed: float) -> int:
 
 
 def deviation(rates: Floats) -> float:
-    """The standard deviation of normal noise at most (95 %), by what lies between the first and the last eighth of its changes.
+    """The standard deviation of normal noise at most (95 %), by what lies between the quartiles of its changes: a burst of some minutes must not hide itself.
 
     Changes from minute to minute, not the minutes themselves: an inflow that rises for half an hour has not swung (von Neumann et al.,
     The mean square successive difference, Annals of Mathematical Statistics 12, 1941).
     """
-    low, high = np.quantile(np.diff(rates), (SHARE, 1 - SHARE)).tolist()
-    # How many standard deviations of normal noise are between the ends.
-    span = 2 * NormalDist().inv_cdf(1 - SHARE)
-    spread: float = (high - low) / span / CHANGE
+    low, _, high = quantiles(np.diff(rates).tolist(), method="inclusive")
+    first, _, last = NormalDist().quantiles()
+    spread: float = (high - low) / (last - first) / CHANGE
     return spread * (1 + Z / sqrt(len(rates)))
 
 

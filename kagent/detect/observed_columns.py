@@ -14,10 +14,10 @@ from kagent.contract.recommendation import GroupKind
 from kagent.detect import inflow as inflows
 from kagent.detect.backlog import backlog, waiting_since
 from kagent.detect.capacity import RECENT_MS
-from kagent.detect.chance import NOT_CHANCE
 from kagent.detect.commit_gaps import USUAL_GAP_S, usual_gaps_ms
 from kagent.detect.committers import Units, co_partitioned, units_of
 from kagent.detect.state import JudgeState, MemberState
+from kagent.lag.chance import NOT_CHANCE
 from kagent.lag.commits import GONE
 from kagent.lag.log_end_coverage import unseen
 from kagent.lag.log_ends import EndHistory

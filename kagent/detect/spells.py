@@ -15,12 +15,16 @@ from typing import Any
 import numpy as np
 
 from kagent.detect.capacity import RARE_GAP_S
-from kagent.detect.chance import RARE, TAIL, UNSEEN
 from kagent.detect.evidence import COMMITS_RARE, PAUSE_SHARE, SPELL, LatenessLimits
 from kagent.detect.group_model import GroupModel
 from kagent.detect.habits import learned
 from kagent.detect.state import Backlog, Fall, JudgeState, MemberState, Spell, Window
+from kagent.lag.bound import Bound
+from kagent.lag.chance import RARE, TAIL, UNSEEN
 from kagent.lag.time_units import MINUTE_MS
+
+MOST_LOOKS: Bound = 25
+"""Looks whose lateness is remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,8 +275,8 @@ def history(known: MemberState, look: Look, limits: LatenessLimits) -> tuple[tup
     """The lateness of the last three minutes with this look."""
     kept_ms = limits.draining_need * 1000
     kept = tuple(item for item in known.lateness if look.time - item[0] <= kept_ms)
-    # At most 25 looks, or short ticks would fill the row, which goes to a changelog topic, with three minutes of them.
-    return (*kept[-24:], (look.time, round(look.trend, 1)))
+    # Short ticks would fill the row, which goes to a changelog topic, with three minutes of looks.
+    return (*kept, (look.time, round(look.trend, 1)))[-MOST_LOOKS:]
 
 
 def step_s(look: Look, before: int, limits: LatenessLimits) -> float:

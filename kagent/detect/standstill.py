@@ -12,12 +12,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from kagent.detect.chance import NOT_CHANCE
 from kagent.detect.commit_gaps import USUAL_GAP_S
 from kagent.detect.evidence import LatenessLimits
 from kagent.detect.finding import ROWS
 from kagent.detect.observed_columns import ObservedColumns
 from kagent.detect.state import JudgeState, MemberState, Standing
+from kagent.lag.chance import NOT_CHANCE
 from kagent.lag.measure import Flags, Lags, Longs
 from kagent.lag.membership import NOBODY
 from kagent.lag.time_units import MINUTE_MS

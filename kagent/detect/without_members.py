@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kagent.detect.chance import TAIL
 from kagent.detect.signs import young_ms
 from kagent.detect.state import JudgeState
+from kagent.lag.chance import TAIL
 from kagent.lag.commits import TopicCommits
 from kagent.lag.measure import ages, measure, shown_lags
 from kagent.lag.observation import Observation

@@ -25,10 +25,10 @@ from kagent.contract.recommendation import (
     Status,
     Verdict,
 )
-from kagent.detect.chance import NOT_CHANCE, RARE
 from kagent.detect.commit_gaps import USUAL_GAP_S
 from kagent.detect.finding import ROWS
 from kagent.incident.evaluate import Candidate
+from kagent.lag.chance import NOT_CHANCE, RARE
 from kagent.lag.time_units import SECOND_MS
 from kagent.policy import Policy
 from kagent.recommend.render import incident_id

@@ -8,9 +8,10 @@ import numpy as np
 
 from kagent.detect.detectors import ONE_MEMBER
 from kagent.detect.state import Advised, Incident, OtherAction
+from kagent.lag.chance import CLEARLY
 from kagent.lag.membership import Roster
 
-FOLLOWED = 0.8
+FOLLOWED = 1 / CLEARLY
 """Share of the planned moves that must be in effect for the plan to count as followed."""
 
 

@@ -23,11 +23,12 @@ from kagent.detect.finding import ROWS, Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.state import Incident, JudgeState, OtherAction
 from kagent.incident.followed import followed, unfollowed
+from kagent.lag.chance import TAIL
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
 from kagent.recommend.render import Diagnosis, compose, diagnose
 
-GROWN = 2.0
+GROWN = TAIL
 """So is a lateness that has doubled: a dozen updates from a minute to days, and a reader is never wrong by more than half."""
 COUNTS = (ActionType.SET_MEMBER_COUNT, ActionType.RAISE_PARALLELISM)
 """The actions about a number of members."""

@@ -23,13 +23,14 @@ import numpy as np
 
 from kagent.contract.admission import Millis, Offset, Partition, Topic, checked, same_length
 from kagent.contract.events import TopicOffsets, TopicTombstones
+from kagent.lag.chance import NOT_CHANCE
 
 GONE = -1
 """In place of an offset that expired or was deleted."""
 GAPS = 12
 """How many gaps between commits are remembered, to learn the group's own cadence on this topic; of each member as many of its own,
 its busy windows, and of the group its pauses. Up to five that are not the usual ones leave the median among the usual ones."""
-LATEST = 3
+LATEST = NOT_CHANCE
 """Different offsets of a partition that are remembered, to tell progress from a retry that goes back and forth."""
 
 
@@ -58,7 +59,7 @@ class TopicCommits:
     @property
     def cadence(self) -> int | None:
         """The usual gap between commits in ms (median), None before three are known."""
-        return int(median(self.gaps)) if len(self.gaps) >= 3 else None
+        return int(median(self.gaps)) if len(self.gaps) >= NOT_CHANCE else None
 
     @property
     def last(self) -> int:

@@ -46,7 +46,7 @@ OLDEST = 7 * DAY_MS
 """What groups do repeats itself by the day and the week: what was longer ago is forgotten."""
 GROWTH: Bound = 64
 """Rows that are added at a time: numpy arrays do not grow, and copying all samples for each new one would be quadratic."""
-SHORTENED_AFTER_MS = 10_000
+SHORTENED_AFTER_MS = PAUSE
 """A leader that does not know yet that it leads no longer names an older end, but not for longer: its session has ended by then."""
 STORED_CELLS: Bound = 20_000
 """Most numbers in a stored row, which keeps it far below the broker's ``message.max.bytes``."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kagent.detect.capacity import FULLEST
+from kagent.detect.capacity import USABLE
 from kagent.detect.dealing import dealt, fullest, greatest, piles_of
 from kagent.detect.group_model import GroupModel
 from kagent.lag.bound import Bound
@@ -95,4 +95,4 @@ def counts(model: GroupModel) -> Counts:
 
 def _most(model: GroupModel) -> float:
     """What a usual member can process with room to spare, work/s; infinite where none was ever busy."""
-    return FULLEST * model.capacity.usual if model.capacity.measured.any() else float("inf")
+    return USABLE * model.capacity.usual if model.capacity.measured.any() else float("inf")

@@ -9,18 +9,16 @@ import numpy.typing as npt
 
 from kagent.contract.recommendation import GroupKind
 from kagent.detect import pauses
-from kagent.detect.capacity import OLDEST_MS, PRIOR_SD
-from kagent.detect.chance import UNSEEN, Z
+from kagent.detect.capacity import OLDEST_MS, PRIOR_SD, RARE_GAP_S
 from kagent.detect.group_model import GroupModel
 from kagent.detect.inflow import Interval, totals
+from kagent.lag.chance import UNSEEN, Z
 from kagent.lag.membership import NOBODY
 from kagent.planner import QUICK, Plan, PlanningProblem, plan
 from kagent.planner.problem import Codes, classes
 
 Longs = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-PAUSE_S = (-20.0, 45.0)
-"""The pause of the rebalance and the time to the next look, s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +245,9 @@ def promised(
     # What was longer ago tells nothing of the present speed, so for longer it promises nothing.
     if late * 1000 > OLDEST_MS:
         return None
-    return max(0.0, _drained(work, rate.mid - comes + error, -stray) + PAUSE_S[0]), late + PAUSE_S[1]
+    soon = _drained(work, rate.mid - comes + error, -stray)
+    # What is true now may be known by as much as a usual gap between commits later, and members pause.
+    return max(0.0, soon - RARE_GAP_S), late + pauses.usual_s(model.state) + RARE_GAP_S
 
 
 def _held(assigned: Codes, amount: Floats, members: int) -> Floats:

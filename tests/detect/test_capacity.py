@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from kagent.detect import capacity
-from kagent.detect.chance import Z
 from kagent.detect.state import Window
+from kagent.lag.chance import Z
 from kagent.policy import Policy
 
 NOW = 1_700_000_000_000

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kagent.detect.capacity import FULLEST
+from kagent.detect.capacity import USABLE
 from kagent.detect.dealing import dealt
 from kagent.detect.enough_members import GroupLoad
 from kagent.strategies.ranges import shares
@@ -39,7 +39,7 @@ def test_enough_is_the_least_count_that_catches_up_in_time(inflow: list[float]) 
     made = load(inflow, 100.0, 100.0)
 
     def does(count: int) -> bool:
-        return made.fullness(count, made.inflow) <= FULLEST and made.drain_s(count) <= 300
+        return made.fullness(count, made.inflow) <= USABLE and made.drain_s(count) <= 300
 
     count = made.enough()
     if any(does(n) for n in made.counts):

@@ -15,7 +15,6 @@ from dataclasses import replace
 import numpy as np
 
 from kagent.contract.recommendation import Verdict
-from kagent.detect.chance import NOT_CHANCE, TAIL
 from kagent.detect.commit_gaps import LONGEST_GAP_S, USUAL_GAP_S
 from kagent.detect.facts import NAMED, holders, named, worst
 from kagent.detect.finding import ROWS, Asks, Finding, Urgency
@@ -23,6 +22,7 @@ from kagent.detect.group_model import GroupModel
 from kagent.detect.remedies import Remedy
 from kagent.detect.signs import BEHIND, NEVER
 from kagent.detect.state import JudgeState
+from kagent.lag.chance import NOT_CHANCE, TAIL
 from kagent.lag.log_ends import PAUSE
 from kagent.lag.observation import Observation
 from kagent.lag.time_units import SECOND_MS

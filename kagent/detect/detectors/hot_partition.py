@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from kagent.contract.recommendation import Verdict
-from kagent.detect.chance import UNSEEN
 from kagent.detect.facts import NAMED
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.forecast import Placement, best_drain_s
@@ -22,6 +21,7 @@ from kagent.detect.group_model import GroupModel
 from kagent.detect.late_member import LateMember, Line
 from kagent.detect.remedies import Remedy
 from kagent.detect.signs import BEHIND
+from kagent.lag.chance import UNSEEN
 from kagent.text import partition_name, rounded, shown, span
 
 VERDICT = Verdict.HOT_PARTITION

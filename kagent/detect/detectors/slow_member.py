@@ -20,6 +20,7 @@ from kagent.detect.group_model import GroupModel
 from kagent.detect.late_member import LateMember, Line
 from kagent.detect.remedies import Remedy
 from kagent.detect.signs import BEHIND
+from kagent.lag.chance import NOT_CHANCE
 from kagent.text import rounded, shown, span
 
 VERDICT = Verdict.SLOW_MEMBER
@@ -32,7 +33,7 @@ MEMBER_REMARK = "It makes less progress than the others."
 ASKS = Asks.ASSIGNMENT
 SIGNS = BEHIND
 REMEDIES = (Remedy.RESTART_MEMBER, Remedy.FOLLOW_PLAN)
-FEWEST = 2
+FEWEST = NOT_CHANCE - 1
 """Rather is one machine slow than two fast."""
 
 

@@ -23,18 +23,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from kagent.contract.recommendation import Verdict
-from kagent.detect.chance import NOT_CHANCE
 from kagent.detect.commit_gaps import LONGEST_GAP_S, USUAL_GAP_S
 from kagent.detect.deployments import TURNS, crashes_in_turn
 from kagent.detect.facts import at_stable, cadence_s, holders, named
 from kagent.detect.fetch_processing import fetch_s
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
-from kagent.detect.habits import PAUSE_FACTOR, habit
+from kagent.detect.habits import habit
 from kagent.detect.remedies import Remedy
 from kagent.detect.signs import BEHIND
 from kagent.detect.start_position import has_commit
 from kagent.detect.state import Standing
+from kagent.lag.chance import CLEARLY, NOT_CHANCE
 from kagent.lag.measure import Flags
 from kagent.text import partition_name, span
 
@@ -210,7 +210,7 @@ def _topic_limit_s(model: GroupModel, at: int) -> float:
 
 def _limit_s(model: GroupModel, at: int, usual: float) -> float:
     topic = model.lags.topics[model.lags.topic[at]]
-    limit, cadence = max(model.policy.hold, PAUSE_FACTOR * usual), cadence_s(model, topic)
+    limit, cadence = max(model.policy.hold, CLEARLY * usual), cadence_s(model, topic)
     if cadence is None:
         return max(limit, LONGEST_GAP_S)
     # Each partition of a group without members may have a reader that commits at times of its own.

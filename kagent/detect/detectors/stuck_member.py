@@ -15,16 +15,17 @@ from collections.abc import Iterator
 import numpy as np
 
 from kagent.contract.recommendation import Verdict
-from kagent.detect.chance import NOT_CHANCE
+from kagent.detect.capacity import USABLE
 from kagent.detect.commit_gaps import LONGEST_GAP_S
 from kagent.detect.facts import at_stable, cadence_s, worst
 from kagent.detect.fetch_processing import fetch_s, whole_fetch_s
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
-from kagent.detect.habits import PAUSE_FACTOR, habit
+from kagent.detect.habits import habit
 from kagent.detect.remedies import Remedy
 from kagent.detect.signs import BEHIND
 from kagent.detect.standstill import waits_since
+from kagent.lag.chance import CLEARLY, NOT_CHANCE
 from kagent.lag.measure import Longs
 from kagent.text import shown, span
 
@@ -38,11 +39,11 @@ MEMBER_REMARK = "It makes no progress."
 ASKS = Asks.ASSIGNMENT
 SIGNS = BEHIND
 REMEDIES = (Remedy.RESTART_MEMBER, Remedy.SUSPECT_RECORD)
-HOLD_SHARE = 0.85
+HOLD_SHARE = USABLE
 """By default clients leave the group after 300 s in one poll (``max.poll.interval.ms`` of Java, librdkafka, aiokafka and
 kafka-python, KIP-62), as long as ``hold``: the silence would begin anew at the next holder, which hangs at the same record, and never
 last long enough. The rest is for a commit gap, a tick and the question to the coordinator."""
-RESTS_UNKNOWN_S = PAUSE_FACTOR * LONGEST_GAP_S
+RESTS_UNKNOWN_S = CLEARLY * LONGEST_GAP_S
 """A job that works now and then may rest for an hour the first time it is seen; after that its habit is known."""
 
 
@@ -77,7 +78,7 @@ def limit_s(model: GroupModel, at: int) -> float:
     limit = max(
         _hold_s(model),
         NOT_CHANCE * float(model.columns.gap[at]),
-        PAUSE_FACTOR * habit(model.state.habits, "silent", model.now),
+        CLEARLY * habit(model.state.habits, "silent", model.now),
         fetch_s(model, rows, at),
     )
     unknown = len(model.names) < 2 or None in _cadences_s(model, rows)
@@ -91,9 +92,7 @@ def _cadences_s(model: GroupModel, rows: Longs) -> list[float | None]:
 
 def _at_rest(model: GroupModel) -> bool:
     rest, usual = model.state.at_rest_s, habit(model.state.habits, "rest", model.now)
-    limit = max(
-        model.policy.hold, NOT_CHANCE * float(model.columns.gap.max(initial=0.0)), PAUSE_FACTOR * usual
-    )
+    limit = max(model.policy.hold, NOT_CHANCE * float(model.columns.gap.max(initial=0.0)), CLEARLY * usual)
     if rest <= limit:
         return False
     rows = np.flatnonzero(model.relevant)

@@ -10,6 +10,9 @@ Z = 1.64
 UNSEEN = 0.05
 """How far an estimate may be off, as a share of it, beyond what its own figures show: the lateness of before the known log ends (a
 delay of 900 s for good was seen as 884 to 930 s while the history was shorter), and the speed of a member."""
+CLEARLY = 1.5
+"""What is this many times as much, or lasts this many times as long, is clearly more: a pause than the longest one before it, the end of a
+spell than what ends it, two of three looks than the third. Noise at a limit does not cross another one that is so far from it."""
 TAIL = 2.0
 """The next one is longer than the longest of n with probability 1/(n+1); the factor buys the tail: of spells, of absences, of what may have
 been read since a commit, and of an hour."""

@@ -74,13 +74,12 @@ def diagnose(model: GroupModel, finding: Finding) -> Diagnosis:
     model = skew.model_of(model, finding)
     made = reassign(model)
     others = alternatives_of(model, made)
-    return Diagnosis(
-        model, finding, made, others, tuple(actions(Advice(model, finding, made, others, counts(model))))
-    )
+    more = counts(model, bool(finding.evidence.get("may_not_be_enough")))
+    return Diagnosis(model, finding, made, others, tuple(actions(Advice(model, finding, made, others, more))))
 
 
 def severity(diagnosis: Diagnosis) -> Severity:
-    """Page for loss and standstill, ticket where something feasible helps, info for the rest; the settings win."""
+    """Page for loss and standstill, ticket where something feasible helps or may help, info for the rest; the settings win."""
     policy, verdict = diagnosis.model.policy, diagnosis.verdict
     # Users' own choice before any rule.
     if verdict.value in policy.severity:
@@ -90,7 +89,8 @@ def severity(diagnosis: Diagnosis) -> Severity:
         return Severity.PAGE
     if urgency is Urgency.STANDSTILL:
         return Severity.PAGE if diagnosis.finding.behind >= policy.page_behind else Severity.TICKET
-    if urgency is Urgency.CAN_WAIT or confidence(diagnosis) == "low":
+    # That a plan may not be enough makes the lateness no less certain.
+    if urgency is Urgency.CAN_WAIT or _may_be_holes(diagnosis):
         return Severity.INFO
     helpful = diagnosis.best.feasible == "yes" and diagnosis.best.type not in (
         ActionType.NONE,
@@ -103,8 +103,12 @@ def confidence(diagnosis: Diagnosis) -> Literal["high", "low"]:
     """Low where the plan may not be enough, or a compacted topic's holes were counted as lag."""
     if diagnosis.finding.evidence.get("may_not_be_enough"):
         return "low"
-    rows = list(diagnosis.finding.rows)
-    return "low" if rows and bool(diagnosis.model.lags.at_most[rows].any()) else "high"
+    return "low" if _may_be_holes(diagnosis) else "high"
+
+
+def _may_be_holes(diagnosis: Diagnosis) -> bool:
+    """Whether a compacted topic's holes may be counted as lag."""
+    return bool(diagnosis.model.lags.at_most[list(diagnosis.finding.rows)].any())
 
 
 def reason(diagnosis: Diagnosis) -> str:

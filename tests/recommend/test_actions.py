@@ -11,7 +11,7 @@ import pytest
 from kagent.contract.recommendation import Status
 from kagent.policy import Policy
 from kagent.recommend.render import Diagnosis, compose, diagnose, severity
-from tests.fixtures.findings import CALM, FINE, HOT, LATE, SILENT, STANDS
+from tests.fixtures.findings import CALM, FINE, FOUR, HOT, LATE, SILENT, STANDS
 
 Make = Callable[..., Any]
 HALVES = {"m0": {"t": [0, 1, 2, 3]}, "m1": {"t": [4, 5, 6, 7]}}
@@ -143,6 +143,21 @@ def test_where_nothing_feasible_helps_the_severity_is_info(group: Make) -> None:
     assert str(hot.verdict) == "hot_partition"
     assert severity(hot) == "info"
     assert said(hot)[0] == ("add_partitions_or_rekey", "unknown")
+
+
+@pytest.mark.parametrize("protocol", ["range", "stream"])
+def test_what_may_not_be_enough_is_a_ticket_and_names_members_where_partitions_cannot_move(
+    group: Make, protocol: str
+) -> None:
+    # 2 · 290 on a member that does 295: one each fits, but leaves next to no room.
+    nearly = {"end": 10_000_000, "rate": 290, "lag": 60_000}
+    made = group({"t": [nearly, nearly, *6 * [CALM]]}, FOUR, protocol=protocol)
+    found = told(made, members=made.at_work({"m0": 295}, ["m0"]))
+
+    assert found.finding.evidence["may_not_be_enough"]
+    assert severity(found) == "ticket"
+    if protocol == "stream":
+        assert said(found)[0] == ("raise_parallelism", "yes")
 
 
 def test_the_settings_severity_wins_and_a_standstill_pages_only_when_it_is_late(group: Make) -> None:

@@ -36,21 +36,25 @@ def test_where_one_partition_is_the_bound_more_members_relieve_nothing(group: Ma
 
 def test_a_count_that_relieves_a_member_and_leaves_it_too_much_is_no_remedy() -> None:
     # Three members of 1,000/s; four of twelve partitions get 400/s. With four members one may hold three of those.
-    found = Counts(3, 0.8, np.array([*4 * [400.0], *8 * [50.0]]), ONE_PILE, 850.0)
+    hot = np.array([*4 * [400.0], *8 * [50.0]])
+    found = Counts(3, 0.8, hot, hot, ONE_PILE, 1000.0)
 
     relieved = found.relieving(0.15)
     assert relieved is not None
     assert relieved.members == 6
+    assert found.relieving(0.15) == replace(found, load=1.2 * hot).relieving(0.15)
+    # What waits, too, asks for more than a member can process: two of the hot ones are too many then.
+    assert replace(found, load=1.3 * hot).relieving(0.15) is None
     assert replace(found, most=float("inf")).relieving(0.15).members == 4  # type: ignore[union-attr]
 
 
 def test_no_less_is_named_than_autoscalers_are_told_and_none_with_which_one_may_get_too_much() -> None:
     even, hot = np.full(12, 100.0), np.array([*4 * [400.0], *8 * [50.0]])
     named = [
-        Counts(3, 0.5, even, ONE_PILE, 850.0).relieving(0.15),
-        Counts(3, 0.5, even, ONE_PILE, 850.0, useful=5).relieving(0.15),
+        Counts(3, 0.5, even, even, ONE_PILE, 850.0).relieving(0.15),
+        Counts(3, 0.5, even, even, ONE_PILE, 850.0, useful=5).relieving(0.15),
         # With four members, three partitions each, one might get three of the hot ones.
-        Counts(3, 0.8, hot, ONE_PILE, 850.0, useful=4).relieving(0.15),
+        Counts(3, 0.8, hot, hot, ONE_PILE, 850.0, useful=4).relieving(0.15),
     ]
 
     assert [count.members for count in named if count] == [4, 6, 6]

@@ -4,8 +4,10 @@ object where nothing was learned."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any
 
 from kagent.detect.standstill import reassigned
@@ -52,35 +54,35 @@ def _presence(state: JudgeState, roster: Roster, now: int) -> dict[str, Any]:
 def _changed(state: JudgeState, roster: Roster, seen: Observation, policy: Policy) -> dict[str, Any]:
     now, first = seen.now, state.generation is None and not state.digest
     since = now - round(policy.storm_window * 1000)
-    kept = tuple(g for g in state.generations if g[0] >= since)
-    # One change before the window is kept too: generations are counted from its number, see `generations_within`.
-    older = (
-        state.generations[len(state.generations) - len(kept) - 1 :][:1]
-        if len(kept) < len(state.generations)
-        else ()
-    )
-    # Where a generation is unknown, each change counts as one.
-    generation = roster.generation if roster.generation is not None else (state.generation or 0) + 1
+    # Whether another rebalance came within the window.
+    goes_on = bool(state.generations) and state.generations[-1][0] >= since
     names = tuple(sorted(roster.names))[:MOST_NAMES]
     processes = _processes(roster)
     again = _started_again(state, roster.names, processes)
-    # At first sight the record's own time, or a group that has been stable for days would settle again at each start of kagent.
-    at = min(roster.last_change, now) if first and roster.last_change else now
+    returns = _comings(state.comings if goes_on else {}, set(state.names), names, again, now, since)
     return {
         "generation": roster.generation,
         "digest": roster.digest,
-        "generation_at": at,
-        **_restless(state, now, bool(kept) or first, policy),
+        # At first sight the record's own time, or a group that has been stable for days would settle again at each start of kagent.
+        "generation_at": min(roster.last_change, now) if first and roster.last_change else now,
+        **_restless(state, now, goes_on or first, policy),
         # Being seen for the first time is no rebalance.
-        "generations": state.generations if first else (*older, *kept, (now, generation))[-MOST_GENERATIONS:],
+        "generations": state.generations if first else _generations(state, roster, now, since),
         "names": names,
         "processes": processes,
-        "comings": _comings(state if kept else replace(state, comings={}), names, again, now, since)
-        if state.names or kept
-        else {},
+        "comings": returns if state.names or goes_on else {},
         "standing": _after_restarts(_after_departures(state, names), again),
         "members": _without_windows(state.members, again),
     }
+
+
+def _generations(state: JudgeState, roster: Roster, now: int, since: int) -> tuple[tuple[int, int], ...]:
+    """When the rebalances since then (ms) came, this one the last, and the one before them: generations are counted from its number (see
+    ``generations_within``)."""
+    before = bisect_left(state.generations, since, key=itemgetter(0)) - 1
+    # Where a generation is unknown, each change counts as one.
+    number = roster.generation if roster.generation is not None else (state.generation or 0) + 1
+    return (*state.generations[max(0, before) :], (now, number))[-MOST_GENERATIONS:]
 
 
 def _processes(roster: Roster) -> tuple[str, ...]:
@@ -136,16 +138,21 @@ def _restless(state: JudgeState, now: int, goes_on: bool, policy: Policy) -> dic
 
 
 def _comings(
-    state: JudgeState, names: tuple[str, ...], again: frozenset[str], now: int, since: int
+    known: Mapping[str, tuple[int, ...]],
+    before: Set[str],
+    names: tuple[str, ...],
+    again: frozenset[str],
+    now: int,
+    since: int,
 ) -> dict[str, tuple[int, ...]]:
     """When each member came back after leaving, within the storm window. Coming for the first time is no return. ``again``: those whose
     process was started again."""
-    comings = {name: tuple(time for time in times if time >= since) for name, times in state.comings.items()}
-    for name in set(names) - set(state.names):
+    comings = {name: tuple(time for time in times if time >= since) for name, times in known.items()}
+    for name in set(names) - before:
         comings[name] = (*comings[name], now) if name in comings else ()
     for name in again:
         comings[name] = (*comings.get(name, ()), now)
-    for name in set(state.names) - set(names):
+    for name in before - set(names):
         comings.setdefault(name, ())
     return dict(sorted(comings.items())[:MOST_NAMES])
 

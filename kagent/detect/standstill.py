@@ -218,7 +218,7 @@ def _clock(group: ObservedColumns, at: int, known: Standing | None, assigned_at:
     # https://github.com/apache/kafka/blob/4.3.0/clients/src/main/java/org/apache/kafka/clients/consumer/internals/FetchCollector.java
     # What they did beside another member is no turn of theirs.
     turn = clock.turn or _first_turn(group, siblings, max(since, assigned_at))
-    passed = _passed_over_s(group, siblings, turn, now) if turn else 0.0
+    passed = _passed_over_s(group, siblings, turn) if turn else 0.0
     step_s = (now - clock.seen) / 1000
     # The clock never goes back: the siblings' oldest records are known less exactly once samples are thinned out.
     return replace(
@@ -263,11 +263,12 @@ def _first_turn(group: ObservedColumns, siblings: Flags, since: int) -> int:
     return int(later.min()) if len(later) else 0
 
 
-def _passed_over_s(group: ObservedColumns, siblings: Flags, turn: int, now: int) -> float:
+def _passed_over_s(group: ObservedColumns, siblings: Flags, turn: int) -> float:
     """For how long siblings have been given records that arrived after one of them had had its turn. A sibling with nothing
-    unread has been given all that came until now."""
+    unread has been given all that came until it moved last."""
     oldest = group.waiting_since[siblings]
-    served = np.where(oldest > 0, oldest, now)
+    # Not until now: to an empty partition nothing has been given, however long ago it was its turn.
+    served = np.where(oldest > 0, oldest, group.lags.moved[siblings])
     return max(0.0, (int(served.max(initial=0)) - turn) / 1000)
 
 

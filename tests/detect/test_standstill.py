@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kagent.detect import standstill
 from kagent.detect.state import Standing
 from tests.fixtures.findings import FINE, STANDS
-from tests.fixtures.timeline import Timeline, judged
+from tests.fixtures.timeline import Rate, Timeline, judged
 
 NOW = 1_700_000_000_000
 HELD = {"m0": (0, 1, 2), "m1": (3, 4, 5)}
@@ -45,6 +45,15 @@ def test_a_partition_that_waits_its_turn_is_passed_over_for_no_longer_than_a_tur
     longest = max(
         (c.passed_over_s for one in judged(world, 1800) for c in one.state.standing.values()), default=0.0
     )
+
+    assert longest < 60
+
+
+def test_to_a_sibling_that_is_empty_nothing_is_given_while_a_fetch_lasts() -> None:
+    """Every fetch of the first takes five minutes, the second waits for it, and the third gets a record now and then."""
+    rates: list[Rate] = [80.0, 1.0, lambda second: float(second % 700 == 0)]
+    world = Timeline(rates, {"m0": (0, 1, 2)}, {"m0": 50.0}, block=15_000)
+    longest = max(c.passed_over_s for one in judged(world, 3600) for c in one.state.standing.values())
 
     assert longest < 60
 

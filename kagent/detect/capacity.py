@@ -87,6 +87,11 @@ def recent(windows: Sequence[Window], now: int) -> Sequence[Window]:
     return young if len(young) >= NOT_CHANCE else windows[-NOT_CHANCE:]
 
 
+def busy_lately(windows: Sequence[Window], now: int) -> bool:
+    """Whether the last ten minutes have enough windows to tell of them."""
+    return len(windows) >= NOT_CHANCE and now - windows[-NOT_CHANCE].until <= RECENT_MS
+
+
 def samples(windows: Sequence[Window], cost: Mapping[str, float], now: int) -> list[float]:
     """Work/s of each window that counts."""
     use = recent(windows, now)

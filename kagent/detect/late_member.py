@@ -93,6 +93,22 @@ class LateMember:
         on_time[self.at] = False
         return np.flatnonzero(on_time).tolist()
 
+    @cached_property
+    def catching_up(self) -> list[int]:
+        """Codes of the peers that are late and catch up for certain while this one does not, as in a backfill: what they do while they
+        are busy is as good a proof. Of one that catches up too, it would prove nothing that is the matter."""
+        model, limits = self.model, LatenessLimits.of(self.model.policy)
+        if np.isfinite(model.drain[self.at]):
+            return []
+        late = np.isfinite(model.drain_high) & (model.lateness >= max(limits.on_time, 1e-9))
+        late &= [capacity.busy_lately(model.windows_of(at), model.now) for at in range(len(model.names))]
+        return np.flatnonzero(late).tolist()
+
+    @property
+    def peers(self) -> list[int]:
+        """Codes of the members that prove what a machine can do: first those that keep up, then those that catch up."""
+        return [*self.keeping_up, *self.catching_up]
+
     @property
     def usual_inflow(self) -> float:
         """What its partitions get now in work/s, the median of five minutes: the measure in which peers are compared. What it
@@ -106,27 +122,34 @@ class LateMember:
 
     @cached_property
     def done_by_peers(self) -> Floats:
-        """What each of ``keeping_up`` certainly did of what arrived for it, in work/s."""
-        return np.asarray((self._peers_got @ self.model.topic_cost).max(axis=0)) * self._paces
+        """What each of ``peers`` certainly did, in work/s."""
+        return np.asarray((self._peers_did @ self.model.topic_cost).max(axis=0)) * self._paces
 
     @cached_property
     def proven_by_peers(self) -> Floats:
-        """How much work/s of this member's mix of topics each of ``keeping_up`` proves to be possible on one machine."""
-        return np.asarray(self._proven_by(self._peers_got).max(axis=0)) * self._paces
+        """How much work/s of this member's mix of topics each of ``peers`` proves to be possible on one machine."""
+        return np.asarray(self._proven_by(self._peers_did).max(axis=0)) * self._paces
 
     @cached_property
-    def _peers_got(self) -> Floats:
-        """Records/s that arrived for ``keeping_up``, [span, peer, topic]: back to five minutes before the member fell behind, and no further
-        than the assignment."""
+    def _peers_did(self) -> Floats:
+        """Records/s of ``peers``, [span, peer, topic]: what arrived for those that keep up, back to five minutes before the member fell
+        behind, and no further than the assignment; what the others did while they were busy."""
         model = self.model
         since = max(model.member_state(self.at).on_time_at - LATELY_MS, model.state.assigned_at)
         known = model.now - SPANS_MS >= since
         known[0] = True
-        return model.inflow_by_topic[known][:, self.keeping_up]
+        got = model.inflow_by_topic[known][:, self.keeping_up]
+        busy = [capacity.done_per_s(model.windows_of(peer), model.now) for peer in self.catching_up]
+        if not busy:
+            return got
+        did = np.array([[done.get(topic, 0.0) for topic in model.lags.topics] for done in busy])
+        return np.concatenate([got, np.repeat(did[None], len(got), axis=0)], axis=1)
 
     @cached_property
     def _paces(self) -> Floats:
-        return np.array([self._pace_of(peer) for peer in self.keeping_up])
+        rate = self.model.capacity.rate
+        sure = [float(rate.low[peer] / rate.mid[peer]) for peer in self.catching_up]
+        return np.array([*(self._pace_of(peer) for peer in self.keeping_up), *sure])
 
     def _pace_of(self, peer: int) -> float:
         """Share of what arrived that a peer has certainly done: its lateness rises by what it left undone."""

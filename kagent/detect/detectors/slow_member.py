@@ -1,7 +1,8 @@
 """slow_member: a member falls behind with an inflow with which its peers keep up. Restart it; moving is no cure.
 
 A peer proves that a machine can do more, whatever records cost, if it keeps up with more of every topic in which the member falls
-behind than the member does while it is busy, and with as much of the others. Holds where the member falls short of such a proof
+behind than the member does while it is busy, and with as much of the others; one that works off a backlog while the member does not
+proves what it does while it is busy. Holds where the member falls short of such a proof
 by a tenth, also with its speed at its most (by less, once it has got later for half an hour), and where at least two of the peers, or
 half of them, process more than it does: one fast machine is no measure. While peers keep up with as much as it gets, and it is not
 proven to be slow, nothing is reported: it is neither badly spread nor are there too few members. What the member did itself in the ten
@@ -84,7 +85,7 @@ def _perhaps(member: LateMember) -> dict[str, Any] | None:
 def _several_do(member: LateMember, amount: float, factor: float = 1.0) -> bool:
     """Whether enough peers, its own past counted as one, did more than this much work/s, each taken for ``factor`` times what it did."""
     more = int((amount < factor * member.done_by_peers).sum()) + (amount < member.proven_before)
-    return more >= min(FEWEST, len(member.keeping_up) / 2)
+    return more >= min(FEWEST, len(member.peers) / 2)
 
 
 def _pause_is_over(member: LateMember) -> dict[str, Any] | None:
@@ -119,9 +120,9 @@ def reason(model: GroupModel, finding: Finding) -> str:
     """The sentence of the message: what was measured, and the bound that follows."""
     e = finding.evidence
     who = shown(model.names[finding.members[0]])
-    peers = f"{e['peers']} peers keep" if e["peers"] > 1 else "a peer keeps"
+    peers = f"{e['peers']} peers process" if e["peers"] > 1 else "a peer processes"
     return (
         f"{who} is {span(finding.behind)} behind: it processes {rounded(e['does_per_s'])} of the {rounded(e['gets_per_s'])} records/s that arrive, "
-        f"while {peers} up with {rounded(e['peers_do_per_s'])} records/s of the same topics. It works at {e['speed']:.0%} of their speed at "
+        f"while {peers} {rounded(e['peers_do_per_s'])} records/s of the same topics. It works at {e['speed']:.0%} of their speed at "
         "most."
     )

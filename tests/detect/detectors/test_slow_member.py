@@ -163,6 +163,22 @@ def test_a_machine_that_did_more_before_and_a_peer_that_does_prove_it_together()
     assert verdicts(36.0, {"a": slowed, "b": 100.0, "c": 100.0, "d": 100.0}) == {"slow_member"}
 
 
+def test_peers_that_work_off_a_backlog_prove_what_a_member_does_not_do() -> None:
+    """All are late after ten minutes of too much, and one of them becomes slow while they catch up."""
+
+    def burst(second: int) -> float:
+        return 90.0 if 600 <= second < 1200 else 20.0
+
+    held = {name: (at,) for at, name in enumerate("abcd")}
+    speeds: dict[str, Rate] = dict.fromkeys(held, 33.0)
+    world = Timeline([burst] * 4, held, {**speeds, "d": lambda second: 33.0 if second < 1300 else 10.0})
+    told = [f for one in judged(world, 2400) for f in one.findings if f.ripe and one.candidate]
+
+    assert {str(f.verdict) for f in told[-30:]} == {"slow_member"}
+    assert told[-1].evidence["peers"] == 3
+    assert told[-1].evidence["peers_do_per_s"] == pytest.approx(33, rel=0.05)
+
+
 def test_one_fast_machine_among_equal_ones_proves_nothing() -> None:
     def rising(second: int) -> float:
         return 10.0 if second < 1500 else 36.0

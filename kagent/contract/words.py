@@ -130,6 +130,7 @@ ACTIONS: Mapping[ActionType, str] = {
 """What to do, without the numbers."""
 WITH_NUMBERS = (
     (ActionType.SWITCH_ASSIGNOR, "strategy", "switch to {}"),
+    (ActionType.SET_MEMBER_COUNT, "strategy", "switch to {}, add members"),
     (ActionType.SET_MEMBER_COUNT, "members", "run {} members"),
     (ActionType.RAISE_PARALLELISM, "members", "parallelism {}"),
 )

@@ -53,10 +53,12 @@ def _of_advice(roster: Roster, given: Advised) -> Prediction | None:
 
 
 def _is_other_followed(roster: Roster, given: Advised, other: OtherAction) -> bool:
-    if other.assignor is not None:
-        return roster.protocol == other.assignor.removeprefix("kip848-")
+    if other.assignor is not None and roster.protocol != other.assignor.removeprefix("kip848-"):
+        return False
     # Other ids too: a group that merely had that number before the message has not followed it.
-    return len(roster.members) == other.members and roster.ids != given.started_with
+    return other.members is None or (
+        len(roster.members) == other.members and roster.ids != given.started_with
+    )
 
 
 def _is_plan_followed(roster: Roster, given: Advised) -> bool:

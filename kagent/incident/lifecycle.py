@@ -82,7 +82,8 @@ def _others(diagnosis: Diagnosis) -> Iterator[OtherAction]:
             strategy = str(action.params["strategy"])
             yield OtherAction(assignor=strategy, drain=_predicted_s(action), skew=skews.get(strategy))
         elif action.type in COUNTS and action.params.get("members"):
-            yield OtherAction(members=action.params["members"], drain=_predicted_s(action))
+            members, assignor = action.params["members"], action.params.get("strategy")
+            yield OtherAction(assignor, members, drain=_predicted_s(action))
 
 
 def _predicted_s(action: Action) -> float | None:

@@ -17,13 +17,15 @@ from kagent.lag.measure import Floats, Longs
 from kagent.recommend.reassignment import promised
 
 
-def gain_of_count(model: GroupModel, members: int) -> dict[str, float | None]:
-    """Time to catch up now and with this number of usual members, s, as the gain of an action has it; empty where no member's speed is known."""
+def gain_of_count(model: GroupModel, members: int, together: bool = False) -> dict[str, float | None]:
+    """Time to catch up now and with this number of usual members, s, as the gain of an action has it; empty where no member's speed is known.
+    ``together``: with a strategy that deals all topics out together."""
     if not model.works_in_seconds:
         return {}
     rows = model.placement_rows
     units = model.columns.moved_together(rows)
-    load, pile = units.sums(_work_s(model, rows)), piles_of(model, units.first)
+    load = units.sums(_work_s(model, rows))
+    pile = np.zeros(len(load), np.int64) if together else piles_of(model, units.first)
     most = np.full(len(load), -1, np.int64)
     most[fullest(load, pile, members)] = 0
     promise = promised(model, most[units.code], rows, _usual(model, 1))

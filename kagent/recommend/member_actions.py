@@ -7,11 +7,17 @@ from collections.abc import Iterator
 from urllib.parse import quote as quote_url
 
 from kagent.contract.recommendation import Action, ActionType
+from kagent.detect.dealing import BY_TOPIC
 from kagent.detect.useful_members import SPREAD_ALONE
-from kagent.recommend.advice import Advice, K, action, caught_up
+from kagent.recommend.advice import Advice, K, action, caught_up, stateful
 from kagent.recommend.count_forecast import gain_of_count
+from kagent.recommend.member_counts import Count
+from kagent.recommend.switching import how_to_switch
+from kagent.strategies.availability import shipped
 from kagent.text import counted, shown
 
+DEAL_TOGETHER = frozenset({"roundrobin", "kip848-uniform"})
+"""Strategies that deal all topics out together and give each member as many partitions."""
 ASSIGNOR_DECIDES = "its assignor decides who gets which partitions"
 """Why no bound can be promised where the number of members changes."""
 
@@ -41,7 +47,34 @@ def _counts_members(advice: Advice) -> bool:
 def more_members(advice: Advice) -> Iterator[Action]:
     """As many members as relieve the group."""
     if _counts_members(advice):
-        yield from _scaled(advice, ActionType.SET_MEMBER_COUNT)
+        scaled = tuple(_scaled(advice, ActionType.SET_MEMBER_COUNT))
+        yield from scaled or _switched_and_scaled(advice)
+
+
+def _switched_and_scaled(advice: Advice) -> Iterator[Action]:
+    """More members with another strategy, where neither helps alone: under range more members than the largest topic has partitions get
+    nothing, and with as many as now the other strategy may leave one of them too much."""
+    strategy = next((s for s in shipped(str(advice.kind)) if s in DEAL_TOGETHER), None)
+    if (
+        strategy is None
+        or advice.together is None
+        or "needed" in advice.finding.evidence
+        or stateful(advice.model)
+    ):
+        return
+    found = advice.together.relieving(advice.model.policy.min_gain)
+    if found is None:
+        return
+    gain = gain_of_count(advice.model, found.members, together=True)
+    yield action(
+        ActionType.SET_MEMBER_COUNT,
+        f"{how_to_switch(advice.kind, strategy, BY_TOPIC)} {_how_to_scale(advice, found.members)}",
+        "yes",
+        f"under range more members do not help enough; {_share(found)}; {caught_up(gain, ASSIGNOR_DECIDES)}",
+        params={"members": found.members, "fitting": list(found.fitting), "strategy": strategy},
+        gain=gain,
+        durable=True,
+    )
 
 
 def start_members(advice: Advice) -> Iterator[Action]:
@@ -67,7 +100,7 @@ def _scaled(advice: Advice, kind: ActionType) -> Iterator[Action]:
     )
     if found is None:
         return
-    share = f"the most loaded member would get {found.share_then:.0%} of the inflow instead of {found.share_now:.0%}"
+    share = _share(found)
     useful = advice.model.state.useful
     # The number relieves a bad spread, and is not the autoscalers' number.
     if number is None and useful is not None and useful.because == SPREAD_ALONE:
@@ -82,6 +115,10 @@ def _scaled(advice: Advice, kind: ActionType) -> Iterator[Action]:
         gain=gain,
         durable=True,
     )
+
+
+def _share(found: Count) -> str:
+    return f"the most loaded member would get {found.share_then:.0%} of the inflow instead of {found.share_now:.0%}"
 
 
 def _how_to_scale(advice: Advice, count: int) -> str:

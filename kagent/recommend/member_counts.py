@@ -84,9 +84,10 @@ class Counts:
         return float(work[fullest(work, self.pile, members)].sum())
 
 
-def counts(model: GroupModel, optimist: bool = False) -> Counts:
+def counts(model: GroupModel, optimist: bool = False, together: bool = False) -> Counts:
     """The counts for a group as it stands; without any where nothing flows in. ``optimist``: whether what helps only by the ends of the estimates that
-    favour it counts as help, as it does where the finding says so of another assignment."""
+    favour it counts as help, as it does where the finding says so of another assignment. ``together``: for a strategy that deals all topics
+    out together, whatever the group runs."""
     held = np.flatnonzero(model.lags.owner >= 0)
     flow = (model.columns.usual_rates * model.cost)[held]
     total, have = float(flow.sum()), len(model.names)
@@ -100,7 +101,7 @@ def counts(model: GroupModel, optimist: bool = False) -> Counts:
         now,
         flow[order],
         _load(model, held, optimist)[order],
-        piles_of(model, held)[order],
+        (np.zeros(len(held), np.int64) if together else piles_of(model, held))[order],
         _most(model, optimist),
         useful,
     )

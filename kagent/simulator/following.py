@@ -70,7 +70,8 @@ def _switch(world: World, at: int, action: Action, message: Recommendation) -> N
 
 
 def _resize(world: World, at: int, action: Action, message: Recommendation) -> None:
-    """As many members as advised; they are started at once, and a scaler's limit is raised."""
+    """As many members as advised, with the strategy that is advised with them; they are started at once, and a scaler's limit is raised."""
+    _switch(world, at, action, message)
     world.asked[at] = max(int(action.params.get("members", 0)), len(world.names(at)))
     rebalancing.resize(world, at, world.asked[at])
 

@@ -42,6 +42,7 @@ def incident(verdict: str = "rebalance", *others: OtherAction) -> Incident:
 
 
 SWITCH, SCALE = OtherAction(assignor="roundrobin", drain=60.0, skew=1.1), OtherAction(members=4, drain=90.0)
+BOTH = OtherAction("roundrobin", 4, drain=30.0)
 PLAN_HELD, DEALT = {"a": (0, 1), "b": (2, 3)}, {"a": (0, 2), "b": (1, 3)}
 FOUR = {name: (at,) for at, name in enumerate("abcd")}
 
@@ -56,6 +57,10 @@ FOUR = {name: (at,) for at, name in enumerate("abcd")}
         (incident("slow_member"), roster(BEFORE, prefix="new"), Prediction()),
         (incident("slow_member"), roster(PLAN_HELD), Prediction(25.0, 1.3)),
         (incident("slow_member"), roster(PLAN_HELD, prefix="new"), Prediction(25.0, 1.3)),
+        # Both that were advised together, or neither.
+        (incident("rebalance", BOTH), roster(FOUR, "roundrobin"), Prediction(30.0)),
+        (incident("rebalance", BOTH), roster(FOUR), None),
+        (incident("rebalance", BOTH), roster(DEALT, "roundrobin"), None),
         (incident("rebalance", SWITCH, SCALE), roster(DEALT), None),
         (incident("rebalance", SWITCH, SCALE), roster(BEFORE, prefix="new"), None),
     ],

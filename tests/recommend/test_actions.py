@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kagent.contract.recommendation import Status
+from kagent.contract.words import action_words
 from kagent.policy import Policy
 from kagent.recommend.render import Diagnosis, compose, diagnose, severity
 from tests.fixtures.findings import CALM, FINE, FOUR, HOT, LATE, SILENT, STANDS
@@ -128,6 +129,23 @@ def test_an_assignor_is_advised_by_which_the_group_catches_up_though_not_by_caut
     assert next(a for a in advice.alternatives if a.strategy == "roundrobin").greatest == float("inf")
     assert (switch.feasible, switch.gain["now"]) == ("yes", None)
     assert 0 < (switch.gain["likely"] or 0) < (switch.gain["after"] or 0)
+
+
+def test_where_neither_helps_alone_another_assignor_comes_with_more_members(group: Make) -> None:
+    """Under range a fifth member gets nothing, and dealt out together to four of them, two still hold a heavy and a light one."""
+    heavy, light = (
+        {"end": 10_000_000, "rate": rate, "lag": 60_000 if rate > 300 else 0} for rate in (400, 200)
+    )
+    held = {f"m{n}": {"light": [n], **({"heavy": [n]} if n < 2 else {})} for n in range(4)}
+    made = group({"heavy": 2 * [heavy], "light": 4 * [light]}, held, protocol="range")
+    found = told(made, members=made.at_work({f"m{n}": 500 for n in range(4)}, ["m0", "m1"]))
+    first = found.actions[0]
+
+    assert said(found)[0] == ("set_member_count", "yes")
+    assert first.params == {"members": 6, "fitting": [6], "strategy": "roundrobin"}
+    assert "RoundRobinAssignor" in first.how
+    assert first.how.endswith("Run 6 members instead of 4.")
+    assert action_words(first.type, first.params) == "switch to roundrobin, add members"
 
 
 def test_groups_that_keep_state_get_no_moves(group: Make) -> None:

@@ -68,7 +68,8 @@ class Policy:
     """How sure kagent must be: 2 asks for twice the evidence, 0.5 for half."""
     cooldown: float = 1800.0
     """After an incident resolved, none opens for this long, or for as long as the predicted drain, if that is longer; but one that is
-    more urgent than it was does (lost records, then a standstill, then a member that is late), and so does a standstill from `page_behind` on.
+    more urgent than it was does (lost records, then a standstill, then a member that is late), and so do a standstill from `page_behind` on and
+    a member that falls behind after something else than such a member, or another slow member.
     The number of members for autoscalers falls once fewer have been enough for this long."""
     min_gain: float = 0.15
     """A plan must shorten the time to catch up, or lower the greatest work, by this share to count as help. A backlog that drains is
@@ -100,7 +101,7 @@ class Policy:
     """The time between commits that is assumed until the group's own is known."""
     await_drain: float = 1800.0
     """After a plan was followed, the outcome is published once the lag has drained, or after this time. Any incident whose cause is gone
-    stays open while a member is still late, at most until the group has come no nearer (by `min_behind`) for this time. A lateness that ends by
+    stays open while a member is still late, at most until the group has come neither nearer nor later (by `min_behind`) for this time. A lateness that ends by
     itself again and again is reported from this length on."""
     allowed_lag: int = 2
     """Records per partition that count as caught up (transaction markers at the end of the log)."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from kagent.detect.finding import ROWS
 from kagent.detect.group_model import GroupModel
 from kagent.lag.bound import Bound
-from kagent.lag.measure import Flags, Floats
+from kagent.lag.measure import Flags, Floats, held_up
 from kagent.lag.membership import NOBODY
 
 NAMED: Bound = 20
@@ -35,10 +35,7 @@ def holders(model: GroupModel, rows: tuple[int, ...]) -> tuple[int, ...]:
 
 def at_stable(model: GroupModel) -> Flags:
     """Partitions whose commit stands at the last stable offset while the log goes on beyond it: a transaction is open."""
-    lags, allowed = model.lags, model.policy.allowed_lag
-    # UNKNOWN (-1) where a sample came without last stable offsets, or the partition's leader did not answer.
-    open_ = (lags.stable >= 0) & (lags.stable < lags.end - allowed)
-    return np.asarray(open_ & (lags.committed >= lags.stable - allowed))
+    return held_up(model.lags, model.policy.allowed_lag)
 
 
 def cadence_s(model: GroupModel, topic: str) -> float | None:

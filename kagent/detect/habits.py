@@ -30,6 +30,15 @@ def learned(habits: Mapping[str, Habit], kind: str, length_s: float, now: int) -
     return {**habits, kind: Habit(round(length_s, 1), now)}
 
 
+def learned_again(habits: Mapping[str, Habit], kind: str, length_s: float, now: int) -> Mapping[str, Habit]:
+    """The habits after something of this kind ended that was reported: it may have been mended, and is a habit only where another that was
+    reported ended within the week, for as long as both lasted."""
+    # Else after one illness its group would not be spoken of for twice as long, for a week.
+    once = f"reported {kind}"
+    both = learned(habits, kind, min(length_s, habit(habits, once, now)), now)
+    return learned(both, once, length_s, now)
+
+
 def with_ended_pauses(before: JudgeState, after: JudgeState, as_of: int, last_move: int) -> JudgeState:
     """``after``, with the standstills of partitions, silences of members and rests of the group that have ended by themselves since
     ``before``. ``last_move``: when a partition of a member last made progress; both times in ms."""

@@ -17,7 +17,7 @@ import numpy as np
 from kagent.detect.capacity import RARE_GAP_S
 from kagent.detect.evidence import COMMITS_RARE, PAUSE_SHARE, SPELL, LatenessLimits
 from kagent.detect.group_model import GroupModel
-from kagent.detect.habits import learned
+from kagent.detect.habits import learned, learned_again
 from kagent.detect.state import Backlog, Fall, JudgeState, MemberState, Spell, Window
 from kagent.lag.bound import Bound
 from kagent.lag.chance import RARE, TAIL, UNSEEN
@@ -64,7 +64,8 @@ def advance(model: GroupModel, before: JudgeState) -> JudgeState:
         if known.time > earlier.time:
             known = _after_look(model, at, known, earlier, limits)
         ended_s = _ended_by_itself_s(known, earlier)
-        habits = learned(habits, SPELL, ended_s, known.time)
+        reported = state.incident is not None
+        habits = (learned_again if reported else learned)(habits, SPELL, ended_s, known.time)
         if ended_s and ended_s >= known.longest_spell_s:
             known = replace(known, longest_spell_s=0.0, longest_from=0.0)
         members[name] = _slim(known, not model.has_work(at))

@@ -18,7 +18,7 @@ from kagent.detect.finding import ROWS
 from kagent.detect.observed_columns import ObservedColumns
 from kagent.detect.state import JudgeState, MemberState, Standing
 from kagent.lag.chance import NOT_CHANCE
-from kagent.lag.measure import Flags, Lags, Longs
+from kagent.lag.measure import Flags, Lags, Longs, held_up
 from kagent.lag.membership import NOBODY
 from kagent.lag.time_units import MINUTE_MS
 from kagent.policy import Policy
@@ -31,6 +31,9 @@ def advance(
     rows = standing_rows(columns).tolist()
     names = dict(zip(rows, columns.lags.keys(rows), strict=True))
     clocks = _clocks(columns, state.standing, names, state.assigned_at, as_of)
+    if rows:
+        open_ = held_up(columns.lags, policy.allowed_lag)
+        clocks |= _anew(columns, {at: names[at] for at in rows if open_[at]})
     # Longer than a reassignment takes to settle it was given back, not handed over: a batch job ended, its members left.
     if as_of - state.assigned_at <= policy.settle * 1000:
         clocks = between_holders(columns.lags, columns.units.owner, state.standing) | clocks
@@ -159,6 +162,15 @@ def _clocks(
     return {
         key: _held_by(_clock(group, at, known.get(key), assigned_at), members[group.owner[at]], as_of)
         for at, key in names.items()
+    }
+
+
+def _anew(group: ObservedColumns, names: Mapping[int, str]) -> dict[str, Standing]:
+    """The clocks of partitions that a transaction holds up: their members cannot go on, and what that shows is over once it ends."""
+    members = group.units.names
+    times = {at: int(group.committed_at[group.owner[at]]) for at in names}
+    return {
+        key: Standing(times[at], seen=times[at], holder=members[group.owner[at]]) for at, key in names.items()
     }
 
 

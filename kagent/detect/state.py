@@ -275,7 +275,8 @@ class JudgeState:
     """How many members would help; None until a member was busy and so its speed is known."""
     cooldown_until: int = 0
     cooldown_of: str = ""
-    """The verdict of the incident whose end began it."""
+    cooldown_member: str = ""
+    """The verdict of the incident whose end began it, and the member that it named."""
     empty_since: int = 0
     members_at: int = 0
     returned_at: int = 0

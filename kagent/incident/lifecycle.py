@@ -154,17 +154,17 @@ def carried_on(model: GroupModel, found: tuple[Finding, ...]) -> IncidentChange:
         messages.append(last_message(incident, status=Status.SUPERSEDED))
         incident = replace(incident, sent_at=model.now, message=_slim(messages[-1]))
     lead = found[0] if found and found[0].ripe else None
-    incident = replace(incident, least_behind=None, least_at=0) if lead else _nearer(model, incident)
+    incident = replace(incident, least_behind=None, least_at=0) if lead else _moved_on(model, incident)
     if lead is None and not _still_late(model, incident):
         return _calm(model, incident, messages)
     return _goes_on(model, replace(incident, calm_since=0), lead, messages)
 
 
-def _nearer(model: GroupModel, incident: Incident) -> Incident:
-    """With how far behind the latest member has been at the least since nothing was found any more, and when."""
-    behind, least = _latest_s(model), incident.least_behind
-    # By as much as counts as late: what a group is late on purpose swings by less.
-    if least is not None and behind > least - max(model.policy.min_behind, 1.0):
+def _moved_on(model: GroupModel, incident: Incident) -> Incident:
+    """With how far behind the latest member is since nothing was found any more, and since when it has been so."""
+    behind, before = _latest_s(model), incident.least_behind
+    # By as much as counts as late: what a group is late on purpose swings by less. Nor is it over while a member gets later.
+    if before is not None and abs(behind - before) <= max(model.policy.min_behind, 1.0):
         return incident
     return replace(incident, least_behind=round(behind, 1), least_at=model.now)
 
@@ -249,7 +249,7 @@ def _still_late(model: GroupModel, incident: Incident) -> bool:
         # The lower threshold resolves: with the same one, a skew that swings around it would open and resolve all day.
         return Verdict(incident.verdict) in SPREAD and model.skew >= model.policy.lower_threshold
     late = model.lateness >= max(LatenessLimits.of(model.policy).over, 1.0)
-    # A group that is late on purpose never gets nearer; its incident must not stay open for ever. A day without a look, or that a
+    # A group that is late on purpose gets neither nearer nor later; its incident must not stay open for ever. A day without a look, or that a
     # clock jumped over, is no time in which it could.
     since = max(incident.least_at, model.seen.present_since)
     return bool(late.any()) and model.now - since < model.policy.await_drain * 1000
@@ -271,6 +271,7 @@ def _calm(model: GroupModel, incident: Incident, messages: list[Recommendation])
         incident=None,
         cooldown_until=model.now + int(cool * 1000),
         cooldown_of=incident.verdict,
+        cooldown_member=incident.member,
         track=_tracked(model.state, message),
     )
     return IncidentChange(state, (*messages, message))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kagent.detect.detectors import OF, SPREAD, more_urgent
+from kagent.detect.detectors import OF, ONE_MEMBER, SPREAD, more_urgent
 from kagent.detect.finding import Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.incident.confirmation import STABLE
@@ -60,12 +60,22 @@ def _drains_in_time(model: GroupModel, member: int) -> bool:
 
 
 def _outranks_cooldown(model: GroupModel, lead: Finding) -> bool:
-    """Whether it is news beside what resolved a short time ago: more urgent than that was, or a standstill as late as a page."""
+    """Whether it is news beside what resolved a short time ago: more urgent than that was, a standstill as late as a page, or something else."""
     if not lead.ripe:
         return False
-    if more_urgent(lead, model.state.cooldown_of):
+    if more_urgent(lead, model.state.cooldown_of) or _is_something_else(model, lead):
         return True
     return OF[lead.decided].URGENCY is Urgency.STANDSTILL and lead.behind >= model.policy.page_behind
+
+
+def _is_something_else(model: GroupModel, lead: Finding) -> bool:
+    """Whether a member falls behind after what was no such thing, or another member is the one that is slow."""
+    # A cooldown is for a group that falls behind again and again; that a transaction ended, or members came back, says nothing of its spread.
+    before, after = model.state.cooldown_of, lead.verdict
+    if not before or after not in SPREAD:
+        return False
+    other = model.names[lead.members[0]] != model.state.cooldown_member
+    return before not in SPREAD or (other and before == after and after in ONE_MEMBER)
 
 
 def _spread_only(model: GroupModel) -> str | None:

@@ -91,6 +91,14 @@ class Lags:
         return [partition_key(*self.name(at)) for at in rows]
 
 
+def held_up(lags: Lags, allowed: int) -> Flags:
+    """Partitions whose commit stands at the last stable offset while the log goes on beyond it: a transaction is open. ``allowed``: so many records
+    count as caught up."""
+    # UNKNOWN (-1) where a sample came without last stable offsets, or the partition's leader did not answer.
+    open_ = (lags.stable >= 0) & (lags.stable < lags.end - allowed)
+    return np.asarray(open_ & (lags.committed >= lags.stable - allowed))
+
+
 def measure(seen: Observation, policy: Policy) -> Lags:
     """The group's lag, partition by partition."""
     names = _sampled(seen)

@@ -6,14 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kagent.detect import standstill
 from kagent.detect.state import Standing
+from kagent.lag.observation import Observation
 from tests.fixtures.findings import FINE, STANDS
-from tests.fixtures.timeline import Rate, Timeline, judged
+from tests.fixtures.timeline import FIRST_OFFSET, Rate, Timeline, judged
 
 NOW = 1_700_000_000_000
 HELD = {"m0": (0, 1, 2), "m1": (3, 4, 5)}
@@ -56,6 +58,26 @@ def test_to_a_sibling_that_is_empty_nothing_is_given_while_a_fetch_lasts() -> No
     longest = max(c.passed_over_s for one in judged(world, 3600) for c in one.state.standing.values())
 
     assert longest < 60
+
+
+class EndedTransaction(Timeline):
+    """A transaction holds partition 1 up for a quarter of an hour; its reader goes on 20 s after it ended."""
+
+    def observe(self, blind: str | None = None) -> Observation:
+        self.ends.stable = np.array([round(end) for end in self.end], np.int64)
+        if self.second < 900:
+            self.ends.stable[1] = FIRST_OFFSET
+        if self.second >= 920:
+            self.stands = frozenset()
+        return super().observe(blind)
+
+
+def test_what_a_transaction_held_up_stands_from_its_end_on() -> None:
+    world = EndedTransaction([30.0] * 6, HELD, dict.fromkeys(HELD, 200.0), stands=frozenset({1}))
+    found = judged(world, 1200)
+
+    assert "blocked_by_transaction" in {str(f.verdict) for one in found for f in one.findings}
+    assert "stalled" not in {str(f.verdict) for one in found for f in one.findings}
 
 
 def test_progress_is_a_rise_of_the_least_of_the_last_three_offsets() -> None:

@@ -128,13 +128,38 @@ def test_a_transaction_in_a_cooldown_does_not_hide_a_standstill(after: str) -> N
     assert {str(message.verdict) for message in later} <= {"stalled"}
 
 
-def test_what_can_wait_longer_than_what_ended_waits_for_the_end_of_its_cooldown() -> None:
+@pytest.mark.parametrize(
+    ("after", "suppressed_by"),
+    [
+        ("hot_partition", "cooldown"),
+        ("slow_member", "cooldown"),
+        ("blocked_by_transaction", None),
+        ("stalled", None),
+    ],
+)
+def test_a_member_that_falls_behind_waits_for_a_cooldown_only_after_another_that_did(
+    after: str, suppressed_by: str | None
+) -> None:
     world, found = ripe()
     seen = replace(world.observe(), now=world.now + 1)
+    state = replace(found.state, cooldown_until=world.now + 10**6, cooldown_of=after)
 
-    for after in ("hot_partition", "slow_member", "stalled", "lost_data"):
-        state = replace(found.state, cooldown_until=world.now + 10**6, cooldown_of=after)
-        assert judge(seen, state, Policy(page_behind=0)).suppressed_by == "cooldown"
+    assert judge(seen, state, Policy(page_behind=0)).suppressed_by == suppressed_by
+
+
+def test_another_slow_member_does_not_wait_for_the_cooldown_of_the_first() -> None:
+    world = Timeline([50.0] * 6, HELD, {**dict.fromkeys(HELD, 220.0), min(HELD): 60.0})
+    found = next(one for one in judged(world, 1800) if one.candidate)
+    lead = found.findings[0]
+    seen = replace(world.observe(), now=world.now + 1)
+    name = seen.roster.names[lead.members[0]] if seen.roster else ""
+
+    def suppressed(member: str) -> str | None:
+        cooling = {"cooldown_until": world.now + 10**6, "cooldown_of": "slow_member"}
+        return judge(seen, replace(found.state, cooldown_member=member, **cooling), Policy()).suppressed_by  # type: ignore[arg-type]
+
+    assert str(lead.verdict) == "slow_member"
+    assert (suppressed(name), suppressed("another")) == ("cooldown", None)
 
 
 def test_a_group_that_rebalances_is_not_judged_by_its_spread() -> None:

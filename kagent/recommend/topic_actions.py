@@ -8,7 +8,7 @@ from typing import Any
 
 from kagent.contract.recommendation import Action, ActionType
 from kagent.detect.detectors import stalled_partition
-from kagent.detect.start_position import has_commit
+from kagent.detect.start_position import next_offset
 from kagent.recommend.advice import Advice, action
 from kagent.text import counted, shown
 
@@ -47,10 +47,9 @@ def suspect_record(advice: Advice) -> Iterator[Action]:
 
 def _committed(advice: Advice, topic: str, partition: int) -> int | None:
     """The offset of the record that stands first; None without a commit: to set one might skip all that was not read."""
-    if not has_commit(advice.model.seen, topic, partition):
-        return None
+    offset = next_offset(advice.model.seen, topic, partition)
     # A committed offset is that of the next record to read (KafkaConsumer.commitSync), so this is the record itself.
-    return int(advice.model.lags.committed[advice.finding.rows[0]])
+    return max(offset, int(advice.model.lags.start[advice.finding.rows[0]])) if offset is not None else None
 
 
 def spread_keys(advice: Advice) -> Iterator[Action]:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kagent.detect.start_position import begins_at_start
+import pytest
+
+from kagent.detect.start_position import begins_at_start, next_offset
 from kagent.lag.commits import TopicCommits
 from kagent.lag.log_ends import EndHistory
+from kagent.lag.observation import Observation
 from kagent.policy import Policy
 from tests.fixtures.group_builder import NOW
 
@@ -71,3 +74,17 @@ def test_a_group_that_was_there_before_the_watch_does_not_tell_where_it_began() 
     older = {"t": TopicCommits("t", None, [0], [200], [NOW + 5100], [1], [NOW + 5100], first=NOW - 60_000)}
 
     assert not begins_at_start(older, ends)
+
+
+@pytest.mark.parametrize(
+    ("recent", "committed", "read_next"),
+    [((719, 720, 719), 719, 719), ((720, 719, 720), 720, 719), ((650, 700, 719), 719, 719), ((), 719, 719)],
+)
+def test_where_commits_go_back_and_forth_the_lesser_one_is_the_record_that_is_retried(
+    recent: tuple[int, ...], committed: int, read_next: int
+) -> None:
+    row = TopicCommits("t", partition=(3,), committed=(committed,), recent=(recent,) if recent else ())
+    seen = Observation("main", "g", 1_700_000_000_000, None, {"t": row}, {})
+
+    assert next_offset(seen, "t", 3) == read_next
+    assert next_offset(seen, "t", 4) is None

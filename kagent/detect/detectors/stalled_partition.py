@@ -32,7 +32,7 @@ from kagent.detect.group_model import GroupModel
 from kagent.detect.habits import habit
 from kagent.detect.remedies import Remedy
 from kagent.detect.signs import BEHIND
-from kagent.detect.start_position import has_commit
+from kagent.detect.start_position import has_commit, next_offset
 from kagent.detect.state import Standing
 from kagent.lag.chance import CLEARLY, NOT_CHANCE
 from kagent.lag.measure import Flags
@@ -100,7 +100,7 @@ def _finding(model: GroupModel, stands: list[_Stands]) -> Finding:
     rows = tuple(each.at for each in stands)
     evidence = {
         "partitions": named(model, rows),
-        "offset": int(model.lags.committed[at]),
+        "offset": next_offset(model.seen, *model.lags.name(at)) or int(model.lags.committed[at]),
         "stands_s": round((model.as_of - clock.since) / 1000),
         "passed_over_s": round(longest.length_s),
         "unread": int(model.lags.shown[at]),

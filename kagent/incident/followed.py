@@ -27,9 +27,10 @@ def followed(roster: Roster, incident: Incident) -> Prediction | None:
     """What the action predicts that is in effect, of the last advice that was published or of that which it replaced; None if none is."""
     # An owner reads a message and acts minutes later, and consumers that carry a plan out join and leave meanwhile: either may
     # bring an update with another plan, which does not make what is done another thing than what was advised.
-    given = (_published(incident), incident.replaced)
-    found = (_of_advice(roster, one) for one in given if one is not None)
-    return next((one for one in found if one is not None), None)
+    given = [one for one in (_published(incident), incident.replaced) if one is not None]
+    # Two plans may share most of their moves: the one that is more in effect is the one that was carried out.
+    given.sort(key=lambda one: -_share_held(roster, one))
+    return next((found for one in given if (found := _of_advice(roster, one)) is not None), None)
 
 
 def unfollowed(incident: Incident) -> Advised | None:
@@ -62,8 +63,13 @@ def _is_other_followed(roster: Roster, given: Advised, other: OtherAction) -> bo
 
 
 def _is_plan_followed(roster: Roster, given: Advised) -> bool:
-    held = [(t, p, m) for t, p, m in given.plan if _holds(roster, t, p, m)]
-    return bool(given.plan) and len(held) >= FOLLOWED * len(given.plan)
+    return _share_held(roster, given) >= FOLLOWED
+
+
+def _share_held(roster: Roster, given: Advised) -> float:
+    """The share of the plan's moves that is in effect."""
+    held = sum(_holds(roster, topic, partition, member) for topic, partition, member in given.plan)
+    return held / len(given.plan) if given.plan else 0.0
 
 
 def _is_restarted(roster: Roster, given: Advised) -> bool:

@@ -197,15 +197,17 @@ def test_a_new_holder_may_have_fetched_all_that_waits(group: Make) -> None:
     assert leading(made.looked(standing=moved)[1]) == "balanced"
 
 
-def test_whoever_crashes_at_a_record_may_leave_the_partition_beside_it_unserved(group: Make) -> None:
+@pytest.mark.parametrize("handed_over", [0, NOW - 20_000])
+def test_where_a_crashing_member_leaves_another_partition_unserved_no_record_is_to_blame(
+    group: Make, handed_over: int
+) -> None:
+    """A process that is killed each minute has time for one partition's backlog: the turn of the others never comes."""
     made = group({"t": [STANDS, {**STANDS, "moved": 890}, *6 * [FINE]]}, FOUR)
-    clocks = made.look().state.standing
-    handed = {key: replace(clock, handed_over=NOW - 20_000) for key, clock in clocks.items()}
+    clocks = {k: replace(c, handed_over=handed_over) for k, c in made.look().state.standing.items()}
     turns = tuple((NOW - 100_000 * n, 9 - n) for n in range(3, 0, -1))
-    model, found = made.looked(standing=handed, generations=turns, **CRASHES)
+    _, alone = group({"t": [STANDS, *7 * [FINE]]}, FOUR).looked(standing=clocks, generations=turns, **CRASHES)
 
-    assert leading(found) == "stalled"
-    assert "whichever member holds it" in stalled_partition.reason(model, found[0])
+    assert leading(alone) == "stalled"
     assert leading(made.looked(standing=clocks, generations=turns, **CRASHES)[1]) == "balanced"
 
 

@@ -157,6 +157,18 @@ def needed(model: GroupModel) -> int:
     return max(before, load.at_least(least))
 
 
+def keeping_up(model: GroupModel) -> int:
+    """How many members keep up with what usually arrives, however long what waits takes them; at most those that its partitions can use."""
+    load = load_of(model, capacity_of(model) or 1.0)
+    return next((c for c in load.counts if load.fullness(c, load.inflow) <= USABLE), load.usable)
+
+
+def caught_up_s(model: GroupModel, count: int) -> float | None:
+    """When this many members have likely caught up, s; None where they do not."""
+    drain = load_of(model, capacity_of(model) or 1.0).drain_s(count)
+    return round(drain) if np.isfinite(drain) else None
+
+
 def enough_now(model: GroupModel, load: GroupLoad) -> int:
     """How many members are enough for the inflow of the last minute; 0 where no late member gets more than it can do now. The usual
     inflow is the median of five minutes: for half of them after a rise it is what arrived before."""

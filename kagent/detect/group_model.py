@@ -112,6 +112,13 @@ class GroupModel:
         """Partitions that count as some member's work."""
         return np.asarray(self.relevant & ~self.excluded & (self.owner >= 0))
 
+    def records_per_work(self, member: int | None = None) -> float:
+        """How many records a unit of work is, of what arrives for a member or for the group: people count records."""
+        mine = self.counted if member is None else self.counted & (self.owner == member)
+        rates = self.columns.usual_rates[mine]
+        work = float((rates * self.cost[mine]).sum())
+        return float(rates.sum()) / work if work > 0 else 1.0
+
     @cached_property
     def inflow_by_topic(self) -> Floats:
         """Records/s that arrive: [span, member, topic], see ``kagent.detect.peers``."""

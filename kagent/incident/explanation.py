@@ -144,7 +144,8 @@ def _caught_up(model: GroupModel, at: int) -> str:
     drain_s = float(model.drain[at])
     if not model.capacity.measured[at] or not 0 < drain_s < float("inf"):
         return ""
-    gets, processes = (rounded(float(of.mid[at])) for of in (model.inflow, model.capacity.rate))
+    records = model.records_per_work(at)
+    gets, processes = (rounded(records * float(of.mid[at])) for of in (model.inflow, model.capacity.rate))
     return (
         f", and will have caught up in about {span(drain_s)} by the likeliest values: it gets {gets} records/s and can process {processes}. "
         "That changes if more arrives for it, or if it gets slower"
@@ -249,8 +250,8 @@ def _members(model: GroupModel) -> list[dict[str, Any]]:
             "work_at_least": round(float(low[at]), 3),
             "work_at_most": round(float(high[at]), 3),
             "unit": "seconds" if model.works_in_seconds else "records",
-            "inflow_per_s": round(float(model.inflow.mid[at]), 2),
-            "capacity_per_s": round(float(model.capacity.rate.mid[at]), 2)
+            "inflow_per_s": round(model.records_per_work(at) * float(model.inflow.mid[at]), 2),
+            "capacity_per_s": round(model.records_per_work(at) * float(model.capacity.rate.mid[at]), 2)
             if model.capacity.measured[at]
             else None,
             "drain_s": round(float(model.drain[at])) if np.isfinite(model.drain[at]) else None,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -144,3 +145,13 @@ def _rare(dear: int) -> list[Window]:
     """Windows of such a member, whose pace strays by 3 %."""
     paces = np.random.default_rng(dear).normal(1, 0.03, 9)
     return [Window(NOW, 30.0, {t: round(30 * pace * n) for t, n in _done(dear).items()}) for pace in paces]
+
+
+def test_figures_for_people_are_in_records_of_what_arrives(group: Callable[..., Any]) -> None:
+    served = {"end": 100_000, "rate": 100, "lag": 0}
+    model = group({"cheap": [served], "dear": [served]}, {"m0": {"cheap": [0]}, "m1": {"dear": [0]}}).look()
+    costly = model.at_costs({"cheap": 1.0, "dear": 3.0})
+
+    assert model.records_per_work() == pytest.approx(1.0)
+    assert costly.records_per_work() == pytest.approx(0.5)
+    assert [costly.records_per_work(at) for at in (0, 1)] == [pytest.approx(1.0), pytest.approx(1 / 3)]

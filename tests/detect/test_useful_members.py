@@ -139,7 +139,7 @@ def test_the_number_that_a_message_names_is_the_number_at_once(group: Any) -> No
     (action,) = [a for a in said.actions if a.type is ActionType.SET_MEMBER_COUNT]
     assert model.state.useful is not None
     assert (model.state.useful.members, found[0].evidence["needed"], action.params["members"]) == (8, 8, 8)
-    assert "at least 8 members" in reason(said)
+    assert "needs 8 members to catch up" in reason(said)
 
 
 def test_a_number_that_is_already_greater_is_what_the_message_names(group: Any) -> None:

@@ -56,8 +56,8 @@ def holds(member: LateMember) -> dict[str, Any] | None:
     return {
         "row": at,
         "partitions": [list(model.lags.name(int(row))) for row in mine[:NAMED]],
-        "inflow_per_s": round(float(usual[at]), 2),
-        "fastest_per_s": round(float(rate.mid.max()), 2),
+        "inflow_per_s": round(float(model.columns.usual_rates[at]), 2),
+        "fastest_per_s": round(float(rate.mid.max() / model.cost[at]), 2),
     }
 
 

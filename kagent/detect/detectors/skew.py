@@ -97,13 +97,13 @@ def model_of(model: GroupModel, finding: Finding) -> GroupModel:
 
 
 def _evidence(member: LateMember, best: float, enough: bool) -> dict[str, Any]:
-    now = member.model.longest_drain
+    now, records = member.model.longest_drain, member.model.records_per_work(member.at)
     return {
         "drain_now_s": None if np.isinf(now) else round(now),
         "drain_best_s": round(best),
         "may_not_be_enough": not enough,
-        "gets_per_s": round(member.inflow[1], 2),
-        "does_per_s": round(member.speed[1], 2),
+        "gets_per_s": round(records * member.inflow[1], 2),
+        "does_per_s": round(records * member.speed[1], 2),
     }
 
 

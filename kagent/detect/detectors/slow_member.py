@@ -65,11 +65,12 @@ def _evidence(member: LateMember, margin: float) -> dict[str, Any] | None:
     # One of many may be a fast machine. Peers that get less than the member does prove nothing either way.
     if not _several_do(member, most):
         return None
+    records = member.model.records_per_work(member.at)
     return {
         "speed": round(speed / float(proofs.max()), 3),
-        "does_per_s": round(speed, 2),
-        "gets_per_s": round(member.usual_inflow, 2),
-        "peers_do_per_s": round(float(proofs.max()), 2),
+        "does_per_s": round(records * speed, 2),
+        "gets_per_s": round(records * member.usual_inflow, 2),
+        "peers_do_per_s": round(records * float(proofs.max()), 2),
         "peers": len(proofs),
     }
 

@@ -8,6 +8,7 @@ Severity: ticket where members can be added, else info.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from kagent.contract.recommendation import Verdict
 from kagent.detect.dealing import deals_by_topic
 from kagent.detect.detectors import hot_partition
-from kagent.detect.enough_members import needed
+from kagent.detect.enough_members import caught_up_s, keeping_up, needed
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.late_member import LateMember, Line
@@ -44,14 +45,16 @@ def holds(member: LateMember) -> dict[str, Any] | None:
         return None
     model = member.model
     arrives, usual = float(model.inflow.mid.sum()), model.capacity.usual
-    have, number = len(model.names), needed(model)
+    have, number, records = len(model.names), needed(model), model.records_per_work()
     return {
         "needed": number,
+        "keep_up": min(number, keeping_up(model)),
+        "caught_up_s": caught_up_s(model, number),
         "members": have,
         "partitions_first": number <= have,
         "pressure": round(arrives / usual / have, 3) if usual > 0 else None,
-        "gets_per_s": round(arrives, 2),
-        "does_per_s": round(float(model.capacity.rate.mid.sum()), 2),
+        "gets_per_s": round(records * arrives, 2),
+        "does_per_s": round(records * float(model.capacity.rate.mid.sum()), 2),
     }
 
 
@@ -79,7 +82,7 @@ def reason(model: GroupModel, finding: Finding) -> str:
     """The sentence of the message."""
     e = finding.evidence
     who = shown(model.names[finding.members[0]])
-    more = _first(model) if e["partitions_first"] else f"at least {e['needed']} members"
+    more = _first(model) if e["partitions_first"] else _members(e)
     members = "the one member processes" if e["members"] == 1 else f"the {e['members']} members process"
     both = f"{rounded(e['gets_per_s'])} records/s arrive and {members} {rounded(e['does_per_s'])}"
     late = f"{who} is {span(finding.behind)} behind"
@@ -87,6 +90,19 @@ def reason(model: GroupModel, finding: Finding) -> str:
     if e["gets_per_s"] < e["does_per_s"]:
         return f"{both}, but no assignment lets each of them keep up: {late}. The group needs {more}."
     return f"{both}: {late}, and no assignment is enough. The group needs {more}."
+
+
+def _members(evidence: Mapping[str, Any]) -> str:
+    """How many members it needs, and for what."""
+    needed, keep_up, caught_up_s = (evidence[name] for name in ("needed", "keep_up", "caught_up_s"))
+    if caught_up_s is None:
+        return f"{needed} members"
+    within = f"to catch up in about {span(caught_up_s)}"
+    return (
+        f"{keep_up} members to keep up, {needed} {within}"
+        if keep_up < needed
+        else f"{needed} members {within}"
+    )
 
 
 def _first(model: GroupModel) -> str:

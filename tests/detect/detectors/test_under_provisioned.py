@@ -25,7 +25,11 @@ def test_more_inflow_than_all_members_can_do_takes_more_of_them(group: Make) -> 
         8,
         4,
     )  # With seven, one would hold two partitions of 100/s, and do 150/s.
-    assert "The group needs at least 8 members" in under_provisioned.reason(model, found[0])
+    assert "The group needs 8 members to catch up in about" in under_provisioned.reason(model, found[0])
+    fewer = replace(found[0], evidence={**found[0].evidence, "keep_up": 5, "caught_up_s": 240})
+    assert "needs 5 members to keep up, 8 to catch up in about 4 min" in under_provisioned.reason(
+        model, fewer
+    )
 
 
 def test_five_equal_partitions_on_four_members_that_do_one_and_a_half_are_too_many(group: Make) -> None:

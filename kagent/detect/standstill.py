@@ -19,7 +19,7 @@ from kagent.detect.observed_columns import ObservedColumns
 from kagent.detect.state import JudgeState, MemberState, Standing
 from kagent.lag.chance import NOT_CHANCE
 from kagent.lag.measure import Flags, Lags, Longs, held_up
-from kagent.lag.membership import NOBODY
+from kagent.lag.membership import NOBODY, client_of
 from kagent.lag.time_units import MINUTE_MS
 from kagent.policy import Policy
 
@@ -177,8 +177,9 @@ def _anew(group: ObservedColumns, names: Mapping[int, str]) -> dict[str, Standin
 def _held_by(clock: Standing, holder: str, as_of: int) -> Standing:
     if clock.holder == holder:
         return clock
-    # A row of an older version names no holder: that is no other one.
-    handed_over = as_of if clock.holder else clock.handed_over
+    # A row of an older version names no holder: that is no other one, nor is the next process of the same client.
+    another = clock.holder and client_of(clock.holder) != client_of(holder)
+    handed_over = as_of if another else clock.handed_over
     return replace(clock, holder=holder, handed_over=handed_over)
 
 

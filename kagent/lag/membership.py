@@ -196,6 +196,17 @@ def _may_hold(member: MemberView) -> tuple[str, ...]:
     return (*member.subscriptions, *sorted(beyond)) if beyond else tuple(member.subscriptions)
 
 
+def client_of(name: str) -> str:
+    """A member's name without the number that tells processes of one client and host apart: the next process of a client that was killed
+    joins while the last one is still in the group.
+
+    >>> client_of("app-1/10.0.0.7#2"), client_of("app-1/10.0.0.7"), client_of("app#1/10.0.0.7")
+    ('app-1/10.0.0.7', 'app-1/10.0.0.7', 'app#1/10.0.0.7')
+    """
+    client, _, number = name.rpartition("#")
+    return client if client and number.isdigit() else name
+
+
 def _names(members: Sequence[MemberView], redaction: Redaction) -> tuple[str, ...]:
     """Names that survive a restart; members that share client id and host are numbered."""
     seen: dict[str, int] = {}

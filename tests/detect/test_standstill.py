@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from kagent.detect import standstill
 from kagent.detect.state import Standing
+from kagent.lag.membership import client_of
 from kagent.lag.observation import Observation
 from tests.fixtures.findings import FINE, STANDS
 from tests.fixtures.timeline import FIRST_OFFSET, Rate, Timeline, judged
@@ -130,6 +131,11 @@ def test_only_another_holder_counts_as_another_holder() -> None:
     assert (before.handed_over, beside.handed_over) == (0, 0)
     assert after.handed_over > 0
     assert before.since == beside.since == after.since
+
+
+def test_the_next_process_of_the_same_client_is_no_other_holder() -> None:
+    assert client_of("app-1/10.0.0.7#2") == client_of("app-1/10.0.0.7") != client_of("app-2/10.0.0.7")
+    assert client_of("app#1/10.0.0.7") == "app#1/10.0.0.7"
 
 
 def test_what_siblings_did_beside_another_member_is_no_turn_of_theirs() -> None:

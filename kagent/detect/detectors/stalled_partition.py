@@ -9,8 +9,8 @@ members (`assign()`, Flink) three commits of the partition must be missing besid
 Holds too where several members failed at the record (``failed_again``): the partition has stood for longer than `hold`, its
 former holder's other partitions went on elsewhere, and its new holder stands as well, for longer than its fetch may take, with
 no other partition whose records waited at the change; or it stands through three generations, in which some come and go while
-others stay, while all other partitions of its topic move (a client that crashes at the record and comes back), and nothing else of its
-holder has waited since before the last of them: else its turn may not have come.
+others stay, while all other partitions of its topic move (a client that crashes at the record and comes back), those beside it
+apart once another client has got it; else, what waits beside it has moved within the latest three, or its turn may not have come.
 Severity: page from `page_behind` on, else ticket. Where the member has done nothing else meanwhile, it may hang as well, so a restart comes
 first and the record is only suspected.
 """
@@ -159,9 +159,13 @@ def _others(model: GroupModel, at: int) -> Flags:
 
 def _crash_loop(model: GroupModel, at: int, clock: Standing) -> bool:
     # At each restart a client fetches anew, and a partition may have to wait for its turn again and again.
-    if not crashes_in_turn(model) or _had_no_turn(model, at):
+    if not crashes_in_turn(model):
         return False
     others = _others(model, at)
+    if clock.handed_over:  # a member that crashes at a record leaves its other partitions unserved too
+        others &= model.owner != model.owner[at]
+    elif _had_no_turn(model, at):
+        return False
     # By time, so that only rebalances count that the partition stood through.
     generations = sum(time > clock.since for time, _ in model.state.generations)
     # A member that leaves and comes back though it did not hold the partition did not fail at its record.
@@ -170,10 +174,12 @@ def _crash_loop(model: GroupModel, at: int, clock: Standing) -> bool:
 
 
 def _had_no_turn(model: GroupModel, at: int) -> bool:
-    """Whether its holder may not have come to it since the last rebalance: something else of it has waited since before that, too."""
-    mine = model.relevant & (model.owner == model.owner[at])
-    restarted = max((time for time, _ in model.state.generations), default=0)
-    return model.owner[at] >= 0 and _waited_since(model, mine, restarted) != [at]
+    """Whether its holder may not have come to it in the lives that it had: something else of it waits as well, and has not moved in the latest
+    three of them either."""
+    beside = model.relevant & (model.owner == model.owner[at]) & (model.columns.waiting_since > 0)
+    beside[at] = False
+    latest = [time for time, _ in model.state.generations][-NOT_CHANCE:]
+    return model.owner[at] >= 0 and bool((model.lags.moved[beside] < min(latest, default=0)).any())
 
 
 def _new_holder_stands(model: GroupModel, at: int, clock: Standing) -> bool:
@@ -194,13 +200,8 @@ def _new_holder_stands(model: GroupModel, at: int, clock: Standing) -> bool:
 def _also_waited(model: GroupModel, rows: Flags, handed_over: int) -> list[int]:
     """Those of these partitions whose next record waited for a minute already when one was handed over: where there are several,
     it is unknown at which of them the new holder fails."""
-    return _waited_since(model, rows, handed_over - round(USUAL_GAP_S * 1000))
-
-
-def _waited_since(model: GroupModel, rows: Flags, time: int) -> list[int]:
-    """Those of these partitions whose next record waited at this time (ms) already."""
     since = model.columns.waiting_since
-    return np.flatnonzero(rows & (since > 0) & (since < time)).tolist()
+    return np.flatnonzero(rows & (since > 0) & (since < handed_over - USUAL_GAP_S * 1000)).tolist()
 
 
 def limit_s(model: GroupModel, at: int) -> float:

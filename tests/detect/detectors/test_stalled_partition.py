@@ -197,18 +197,29 @@ def test_a_new_holder_may_have_fetched_all_that_waits(group: Make) -> None:
     assert leading(made.looked(standing=moved)[1]) == "balanced"
 
 
-@pytest.mark.parametrize("handed_over", [0, NOW - 20_000])
-def test_where_a_crashing_member_leaves_another_partition_unserved_no_record_is_to_blame(
-    group: Make, handed_over: int
-) -> None:
-    """A process that is killed each minute has time for one partition's backlog: the turn of the others never comes."""
+def test_whoever_crashes_at_a_record_may_leave_the_partition_beside_it_unserved(group: Make) -> None:
+    """A process that is killed each minute has time for one partition's backlog, too: only another member that crashes tells."""
     made = group({"t": [STANDS, {**STANDS, "moved": 890}, *6 * [FINE]]}, FOUR)
-    clocks = {k: replace(c, handed_over=handed_over) for k, c in made.look().state.standing.items()}
+    clocks = made.look().state.standing
+    handed = {key: replace(clock, handed_over=NOW - 20_000) for key, clock in clocks.items()}
     turns = tuple((NOW - 100_000 * n, 9 - n) for n in range(3, 0, -1))
-    _, alone = group({"t": [STANDS, *7 * [FINE]]}, FOUR).looked(standing=clocks, generations=turns, **CRASHES)
+    model, found = made.looked(standing=handed, generations=turns, **CRASHES)
 
-    assert leading(alone) == "stalled"
+    assert leading(found) == "stalled"
+    assert "whichever member holds it" in stalled_partition.reason(model, found[0])
     assert leading(made.looked(standing=clocks, generations=turns, **CRASHES)[1]) == "balanced"
+
+
+@pytest.mark.parametrize(("beside", "verdict"), [({**STANDS, "moved": 400}, "balanced"), (FINE, "stalled")])
+def test_where_what_is_beside_it_has_not_moved_either_its_turn_may_not_have_come(
+    group: Make, beside: dict[str, Any], verdict: str
+) -> None:
+    """It moved after the first began to stand, and not in the three lives of their member since."""
+    made = group({"t": [STANDS, beside, *6 * [FINE]]}, FOUR)
+    turns = tuple((NOW - 100_000 * n, 9 - n) for n in range(3, 0, -1))
+    _, found = made.looked(standing=made.look().state.standing, generations=turns, **CRASHES)
+
+    assert leading(found) == verdict
 
 
 def test_a_partition_that_is_never_served_while_the_others_are_is_told_in_minutes() -> None:

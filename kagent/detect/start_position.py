@@ -15,7 +15,7 @@ import numpy as np
 
 from kagent.detect.evidence import RECORDS
 from kagent.detect.state import JudgeState
-from kagent.lag.commits import GONE, LATEST, TopicCommits
+from kagent.lag.commits import GONE, TopicCommits
 from kagent.lag.log_ends import EndHistory
 from kagent.lag.measure import Flags, Lags, Longs, measure
 from kagent.lag.membership import NOBODY
@@ -66,15 +66,14 @@ def has_commit(seen: Observation, topic: str, partition: int) -> bool:
 
 
 def next_offset(seen: Observation, topic: str, partition: int) -> int | None:
-    """The offset of the record that the group reads next, None without a commit. A client that retries a record may commit one ahead and back for
-    ever (aiokafka: 719, 720, 719): then it is the lesser of both."""
+    """The offset of the record that the group reads next, None without a commit. A client that retries a record may commit ahead of it and back for
+    ever (aiokafka: 719, 720, 719): then it is the least of these."""
     row = seen.commits.get(topic)
     if row is None or not has_commit(seen, topic, partition):
         return None
     at = list(row.partition).index(partition)
     recent = row.recent[at] if row.recent else ()
-    back_and_forth = len(recent) == LATEST and recent[0] == recent[-1]
-    return min(recent) if back_and_forth else row.committed[at]
+    return min(recent) if len(set(recent)) < len(recent) else row.committed[at]
 
 
 def begins_at_start(commits: Mapping[str, TopicCommits], ends: Mapping[str, EndHistory]) -> bool:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import gt
+from operator import gt, lt
 from statistics import median
 from typing import Any
 
@@ -24,6 +24,7 @@ import numpy as np
 from kagent.contract.admission import Millis, Offset, Partition, Topic, checked, same_length
 from kagent.contract.events import TopicOffsets, TopicTombstones
 from kagent.lag.chance import NOT_CHANCE
+from kagent.lag.time_units import MINUTE_MS
 
 GONE = -1
 """In place of an offset that expired or was deleted."""
@@ -31,7 +32,8 @@ GAPS = 12
 """How many gaps between commits are remembered, to learn the group's own cadence on this topic; of each member as many of its own,
 its busy windows, and of the group its pauses. Up to five that are not the usual ones leave the median among the usual ones."""
 LATEST = NOT_CHANCE
-"""Different offsets of a partition that are remembered, to tell progress from a retry that goes back and forth."""
+"""Different offsets of a partition that are remembered at least, to tell progress from a retry that goes back and forth: where one goes back, those of
+about a minute, at most as many as gaps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,8 @@ class TopicCommits:
 
     ``gaps``: the latest gaps between commits of a partition, ms; ``commits``: how often something newer came;
     ``first``: time of the first commit seen; ``rewound``: time of the last commit that went back, 0 if none did.
-    ``moved``: when each partition last made progress; ``recent``: up to three latest different offsets of each, newest last.
+    ``moved``: when each partition last made progress; ``recent``: the latest different offsets of each, newest last: three, or as many as
+    ``remembered`` where they do not rise.
     """
 
     topic: str
@@ -60,6 +63,12 @@ class TopicCommits:
     def cadence(self) -> int | None:
         """The usual gap between commits in ms (median), None before three are known."""
         return int(median(self.gaps)) if len(self.gaps) >= NOT_CHANCE else None
+
+    @property
+    def remembered(self) -> int:
+        """How many different offsets of a partition are remembered where one goes back."""
+        cadence = self.cadence
+        return min(GAPS, max(LATEST, MINUTE_MS // cadence)) if cadence else LATEST
 
     @property
     def last(self) -> int:
@@ -198,9 +207,12 @@ def _replaced(
                 rewound = max(rewound, time)
         if offset != before:
             known = recent[at]
-            # See _Merge._progress for what counts as progress; both must say the same.
-            kept = recent[at] = [*known, offset][-LATEST:]
-            if len(known) < LATEST or GONE in known or min(kept) > min(known):
+            # Nearly always: what _with and _is_progress say of offsets that rise, in half of the time.
+            if len(known) == LATEST and known[0] < known[1] < known[2] < offset:
+                recent[at], moved[at] = [known[1], known[2], offset], time
+                continue
+            kept = recent[at] = _with(known, offset, row)
+            if _is_progress(known, kept):
                 moved[at] = time
     return TopicCommits(
         row.topic,
@@ -218,11 +230,33 @@ def _replaced(
     )
 
 
+def _with(known: Sequence[int], offset: int, row: TopicCommits) -> list[int]:
+    """The remembered offsets and a new one."""
+    kept = [*known, offset]
+    if len(known) > LATEST or not _rise(kept):
+        kept = kept[-row.remembered :]
+    # Of offsets that rise, which is the usual case, more would cost bytes and tell nothing.
+    return kept[-LATEST:] if _rise(kept) else kept
+
+
+def _rise(offsets: Sequence[int]) -> bool:
+    return all(map(lt, offsets, offsets[1:]))
+
+
+def _is_progress(known: Sequence[int], kept: Sequence[int]) -> bool:
+    """Whether a changed offset is progress: the least of the remembered ones rose.
+
+    A client that retries a record with ``seek()`` may commit ahead of it and back for ever, the record's own offset now and then (aiokafka with
+    auto-commit: 10711, 10811, 10804, 10807, 10811, 10711).
+    """
+    return len(known) < LATEST or GONE in known or min(kept) > min(known)
+
+
 class _Merge:
     """The columns while they are changed; a partition may come more than once, in any order."""
 
     def __init__(self, row: TopicCommits, place: dict[int, int]) -> None:
-        self.place = place
+        self.place, self.before = place, row
         self.partition = list(row.partition)
         self.committed = list(row.committed)
         self.time = list(row.time)
@@ -256,15 +290,11 @@ class _Merge:
         self.time[at] = time
 
     def _progress(self, at: int, committed: int, time: int) -> None:
-        """Note a changed offset; it is progress if the least of the last three rose.
-
-        A client that retries a record with ``seek()`` may commit one ahead and back for ever (aiokafka: 719, 720, 719, 720).
-        """
+        """Note a changed offset."""
         known = self.recent[at]
-        kept = [*known, committed][-LATEST:]
-        if len(known) < LATEST or GONE in known or min(kept) > min(known):
+        kept = self.recent[at] = _with(known, committed, self.before)
+        if _is_progress(known, kept):
             self.moved[at] = time
-        self.recent[at] = kept
 
     def _learn(self, gap: int, before: int, committed: int, time: int) -> None:
         if gap > 0:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kagent.lag.commits import GAPS, GONE, LATEST, TopicCommits
+from kagent.lag.time_units import MINUTE_MS
 from kagent.simulator.committing import taken
 from kagent.simulator.scenario_file import ScenarioTopic
 from kagent.simulator.world import Flags, Longs, World
@@ -39,7 +40,7 @@ class CommitTable:
     first: Longs
     rewound: Longs
     recent: Longs
-    """(seeds, partitions, LATEST): the latest different offsets, the newest last; NEVER where there was none yet."""
+    """(seeds, partitions, GAPS): the latest different offsets, the newest last; NEVER where there was none yet, or is none any more."""
     clock: Longs
     """How far the broker's clock is ahead of kagent's, ms: one entry a seed."""
     stood: int = 0
@@ -95,6 +96,7 @@ class CommitTable:
             self.rewound[:, code] = 0
         before, before_at = self.committed[:, here], self.time[:, here]
         again = made & (before != GONE)
+        self._progress(here, made & (offset != before), offset, time)
         # The shortest of the topic's partitions: one that is seldom committed says nothing about the group's cadence.
         gap = np.where(again & (time > before_at), time - before_at, NEVER).min(axis=1)
         new = np.flatnonzero(gap < NEVER)
@@ -103,7 +105,6 @@ class CommitTable:
         # A commit below the one before: an operator rewound the group, or a client took a commit back.
         back = np.where(again & (offset < before), time, 0).max(axis=1)
         self.rewound[:, code] = np.maximum(self.rewound[:, code], back)
-        self._progress(here, made & (offset != before), offset, time)
         self.committed[:, here] = np.where(made, offset, before)
         self.time[:, here] = np.where(made, time, before_at)
         self.stood += 1
@@ -111,13 +112,29 @@ class CommitTable:
         self.commits[:, code] += some
 
     def _progress(self, here: slice, changed: Flags, offset: Longs, time: Longs) -> None:
-        """Progress is a rise of the least of the last three offsets."""
+        """Progress is a rise of the least of the remembered offsets, see :mod:`kagent.lag.commits`."""
         known = self.recent[:, here]
         kept = np.concatenate([known[:, :, 1:], offset[:, :, None]], axis=2)
-        few = (known[:, :, 0] == NEVER) | (known == GONE).any(axis=2)
+        falls = ~_rises(kept)
+        if falls.any():
+            old = np.arange(GAPS) < GAPS - self._remembered(here)[:, None]
+            kept = np.where(falls[:, :, None] & old[:, None, :], NEVER, kept)
+        kept[:, :, :-LATEST] = np.where(_rises(kept)[:, :, None], NEVER, kept[:, :, :-LATEST])
+        few = ((known != NEVER).sum(axis=2) < LATEST) | (known == GONE).any(axis=2)
         progress = changed & (few | (kept.min(axis=2) > known.min(axis=2)))
         self.moved[:, here] = np.where(progress, time, self.moved[:, here])
         self.recent[:, here] = np.where(changed[:, :, None], kept, known)
+
+    def _remembered(self, here: slice) -> Longs:
+        """How many different offsets are remembered where one goes back, by the topic's usual gap: (seeds,)."""
+        gaps = self.gaps[:, self.spans.index(here)]
+        known = np.sort(np.where(gaps < NEVER, gaps, -1), axis=1)
+        count = (gaps < NEVER).sum(axis=1)
+        # The median of what is known, which stands last.
+        cadence = [
+            int(np.median(row[-n:])) if n >= LATEST else 0 for row, n in zip(known, count, strict=True)
+        ]
+        return np.array([min(GAPS, max(LATEST, MINUTE_MS // c)) if c else LATEST for c in cadence])
 
     def rows(self, at: int) -> dict[str, TopicCommits]:
         """One group's rows of the lag table."""
@@ -142,7 +159,12 @@ class CommitTable:
 
 
 def _first(committed: Longs) -> Longs:
-    return np.concatenate([np.full((*committed.shape, LATEST - 1), NEVER), committed[:, :, None]], axis=2)
+    return np.concatenate([np.full((*committed.shape, GAPS - 1), NEVER), committed[:, :, None]], axis=2)
+
+
+def _rises(recent: Longs) -> Flags:
+    """Whether the offsets that are there, the newest last, rise."""
+    return np.asarray(((recent[:, :, :-1] == NEVER) | (recent[:, :, 1:] > recent[:, :, :-1])).all(axis=2))
 
 
 def _ms(time: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> Longs:

@@ -78,7 +78,14 @@ def test_a_group_that_was_there_before_the_watch_does_not_tell_where_it_began() 
 
 @pytest.mark.parametrize(
     ("recent", "committed", "read_next"),
-    [((719, 720, 719), 719, 719), ((720, 719, 720), 720, 719), ((650, 700, 719), 719, 719), ((), 719, 719)],
+    [
+        ((719, 720, 719), 719, 719),
+        ((720, 719, 720), 720, 719),
+        ((811, 804, 811, 711), 711, 711),
+        ((900, 50, 80), 80, 80),
+        ((650, 700, 719), 719, 719),
+        ((), 719, 719),
+    ],
 )
 def test_where_commits_go_back_and_forth_the_lesser_one_is_the_record_that_is_retried(
     recent: tuple[int, ...], committed: int, read_next: int

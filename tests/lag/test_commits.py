@@ -7,12 +7,13 @@ from typing import Any
 from unittest.mock import patch
 
 import orjson
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kagent.contract.events import TopicOffsets, TopicTombstones
 from kagent.lag import commits
-from kagent.lag.commits import GONE, TopicCommits, apply
+from kagent.lag.commits import GAPS, GONE, LATEST, TopicCommits, apply
 
 
 def commit(
@@ -123,3 +124,28 @@ def _long(row: TopicCommits, committed: Any, times: Any, source: Any) -> TopicCo
     for partition, *one in zip(row.partition, committed, times, source, strict=True):
         merge.take(partition, *one)
     return merge.row(row)
+
+
+def test_a_record_that_is_retried_makes_no_progress_however_far_ahead_its_client_commits() -> None:
+    """What aiokafka committed each 5 s in the background while the record at 10711 was retried with ``seek()``."""
+    ahead = (10811, 10804, 10807, 10811, 10711, 10811, 10807, 10804, 10711, 10811)
+    row = None
+    for turn, offset in enumerate((10511, 10611, 10711, *6 * ahead)):
+        row = apply(row, commit(0, offset, turn * 5000, turn))
+
+    assert row is not None
+    # The last of before is forgotten after a minute; since then the least is the record.
+    assert row.moved[0] <= 75_000
+    assert min(row.recent[0]) == 10711
+
+
+@pytest.mark.parametrize("gap_s", [1, 5, 60, 300])
+def test_after_a_rewind_a_group_makes_progress_again_within_a_minute_or_three_commits(gap_s: int) -> None:
+    row = None
+    for turn, offset in enumerate((1000, 1100, 1200, *range(50, 1000, 30))):
+        row = apply(row, commit(0, offset, turn * gap_s * 1000, turn))
+        if turn >= 3 + max(LATEST, min(GAPS, 60 // gap_s)):
+            assert row.moved == row.time, turn
+
+    assert row is not None
+    assert len(row.recent[0]) == LATEST

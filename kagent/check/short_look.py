@@ -11,9 +11,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from kagent.check.judge_cluster import PARTS, Checkup, unread_groups
+from kagent.detect.capacity import USABLE
 from kagent.detect.evidence import LatenessLimits
 from kagent.detect.group_model import GroupModel
-from kagent.lag.chance import CLEARLY
 from kagent.policy import Policy
 
 
@@ -22,10 +22,13 @@ def least_look_s(policy: Policy) -> float:
 
     The evidence is a share of ``hold``, and ``hold`` is cut to a part of the look: so it grows with the look, until ``hold`` is whole.
     """
-    need = policy.evidence * LatenessLimits.of(policy).draining_need
-    whole = CLEARLY * (policy.min_behind + need)
-    share = CLEARLY * need / (PARTS * policy.hold) if policy.hold else 0.0
-    return min(whole, CLEARLY * policy.min_behind / (1 - share)) if share < 1 else whole
+    # The rest of the look is for commits, samples and ticks.
+    behind, need = (
+        policy.min_behind / USABLE,
+        policy.evidence * LatenessLimits.of(policy).draining_need / USABLE,
+    )
+    share = need / (PARTS * policy.hold) if policy.hold else 0.0
+    return min(behind + need, behind / (1 - share)) if share < 1 else behind + need
 
 
 def unjudged(checkup: Checkup) -> Iterator[tuple[str, float]]:

@@ -34,7 +34,7 @@ def kagent(config: Path, *args: str) -> tuple[int, list[dict[str, Any]], str]:
 def test_commands_that_a_check_of_an_address_advises_carry_that_address(
     stage: Any, broker: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("KAGENT_POLICY__MIN_BEHIND", "2")  # else it must look for 100 s
+    monkeypatch.setenv("KAGENT_POLICY__MIN_BEHIND", "2")  # else it must look for 93 s
     topic = group = f"slow-{uuid.uuid4().hex[:8]}"
     stage.topic(topic, 2)
     stage.produce(topic, {0: 200.0, 1: 200.0})
@@ -144,11 +144,11 @@ def test_a_look_that_is_too_short_calls_no_late_group_healthy(cast: Any, broker:
     assert code == 2, output
     assert (lines[-1]["judged"], lines[-1]["too_short_for"]) == (1, [late])
     assert f"Late, but not judged: {late}. A look of " in output
-    assert "is too short to see whether a group stays late; look for 100 s or longer: --for 100s." in output
+    assert "is too short to see whether a group stays late; look for 93 s or longer: --for 93s." in output
     assert kagent(config, "check", on_time, "--for", "3s")[0] == 0
     code, _, output = kagent(config, "explain", late, "--live", "--for", "3s")
     assert code == 2
-    assert "look for 100 s or longer" in output
+    assert "look for 93 s or longer" in output
 
 
 def test_a_group_without_members_in_which_records_wait_is_named(

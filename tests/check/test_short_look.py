@@ -9,8 +9,8 @@ import pytest
 
 from kagent.check.judge_cluster import PARTS
 from kagent.check.short_look import least_look_s
+from kagent.detect.capacity import USABLE
 from kagent.detect.evidence import LatenessLimits
-from kagent.lag.chance import CLEARLY
 from kagent.policy import Policy
 
 DEFAULT_LOOK_S = 180.0
@@ -33,7 +33,7 @@ def test_the_least_look_has_room_for_its_own_evidence_and_a_shorter_one_has_not(
     def has_room(look_s: float) -> bool:
         limits = LatenessLimits.of(cut(policy, look_s))
         need_s = policy.min_behind + policy.evidence * limits.draining_need
-        return CLEARLY * need_s <= look_s
+        return need_s <= USABLE * look_s
 
     least_s = least_look_s(policy)
     assert has_room(least_s * 1.001)

@@ -83,8 +83,9 @@ def waits_on_purpose(windows: Sequence[Window], now: int, rise_s: float) -> bool
 
 def recent(windows: Sequence[Window], now: int) -> Sequence[Window]:
     """The windows that count: those of the last ten minutes, or the newest three."""
-    young = [w for w in windows if now - w.until <= RECENT_MS]
-    return young if len(young) >= NOT_CHANCE else windows[-NOT_CHANCE:]
+    if not busy_lately(windows, now):
+        return windows[-NOT_CHANCE:]
+    return [w for w in windows if now - w.until <= RECENT_MS]
 
 
 def busy_lately(windows: Sequence[Window], now: int) -> bool:

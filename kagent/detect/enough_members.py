@@ -120,8 +120,12 @@ class GroupLoad:
 
     def fewest(self) -> int:
         """The least count that would do with the greatest inflow of late."""
+        return self.least_within(self.peak, SPARE)
+
+    def least_within(self, column: Floats, share: float) -> int:
+        """The least count of which the fullest member gets at most this share of its speed, else the greatest."""
         counts = self.counts or [1]
-        return next((c for c in counts if self.fullness(c, self.peak) <= SPARE), counts[-1])
+        return next((c for c in counts if self.fullness(c, column) <= share), counts[-1])
 
 
 @dataclass(frozen=True)
@@ -142,7 +146,17 @@ class Enough:
         return cls(load.enough(), enough_now(model, load), load.fewest(), load.usable, load.hot)
 
 
-def needed(model: GroupModel) -> int:
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """How many ``members`` a group needs, how many of them ``keep_up`` with what usually arrives, however long what waits takes them, and when that
+    many members have likely caught up, s; None where they do not."""
+
+    members: int
+    keep_up: int
+    caught_up_s: int | None
+
+
+def needed(model: GroupModel) -> Needed:
     """How many members a group needs that catches up under no assignment: more than it has, or as many as its partitions can use.
 
     Never less than the number that was decided before (``kagent.detect.useful_members``), which falls only after long.
@@ -154,19 +168,10 @@ def needed(model: GroupModel) -> int:
     # The last minute alone is mostly noise: it counts where the number rises anyway, or has just risen.
     if least > before or rose:
         least = max(least, enough_now(model, load))
-    return max(before, load.at_least(least))
-
-
-def keeping_up(model: GroupModel) -> int:
-    """How many members keep up with what usually arrives, however long what waits takes them; at most those that its partitions can use."""
-    load = load_of(model, capacity_of(model) or 1.0)
-    return next((c for c in load.counts if load.fullness(c, load.inflow) <= USABLE), load.usable)
-
-
-def caught_up_s(model: GroupModel, count: int) -> float | None:
-    """When this many members have likely caught up, s; None where they do not."""
-    drain = load_of(model, capacity_of(model) or 1.0).drain_s(count)
-    return round(drain) if np.isfinite(drain) else None
+    members = max(before, load.at_least(least))
+    drain = load.drain_s(members)
+    keep_up = min(members, load.least_within(load.inflow, USABLE))
+    return Needed(members, keep_up, round(drain) if np.isfinite(drain) else None)
 
 
 def enough_now(model: GroupModel, load: GroupLoad) -> int:

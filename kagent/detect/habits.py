@@ -33,7 +33,7 @@ def learned(habits: Mapping[str, Habit], kind: str, length_s: float, now: int) -
 def learned_again(habits: Mapping[str, Habit], kind: str, length_s: float, now: int) -> Mapping[str, Habit]:
     """The habits after something of this kind ended that was reported: it may have been mended, and is a habit only where another that was
     reported ended within the week, for as long as both lasted."""
-    # Else after one illness its group would not be spoken of for twice as long, for a week.
+    # Else the next illness of the group would be reported only after twice as long, for a week.
     once = f"reported {kind}"
     both = learned(habits, kind, min(length_s, habit(habits, once, now)), now)
     return learned(both, once, length_s, now)

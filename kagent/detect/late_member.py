@@ -101,8 +101,9 @@ class LateMember:
         if np.isfinite(model.drain[self.at]):
             return []
         late = np.isfinite(model.drain_high) & (model.lateness >= max(limits.on_time, 1e-9))
-        late &= [capacity.busy_lately(model.windows_of(at), model.now) for at in range(len(model.names))]
-        return np.flatnonzero(late).tolist()
+        # Of the few that are late: this is asked for each late member at each look.
+        codes = np.flatnonzero(late).tolist()
+        return [at for at in codes if capacity.busy_lately(model.windows_of(at), model.now)]
 
     @property
     def peers(self) -> list[int]:

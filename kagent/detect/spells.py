@@ -56,6 +56,7 @@ def advance(model: GroupModel, before: JudgeState) -> JudgeState:
     if model.as_of - state.assigned_at < model.policy.settle * 1000:
         return state
     members, habits = dict(state.members), state.habits
+    learn = learned if state.incident is None else learned_again
     for at, name in enumerate(model.names):
         known = members.get(name)
         if known is None:
@@ -64,8 +65,7 @@ def advance(model: GroupModel, before: JudgeState) -> JudgeState:
         if known.time > earlier.time:
             known = _after_look(model, at, known, earlier, limits)
         ended_s = _ended_by_itself_s(known, earlier)
-        reported = state.incident is not None
-        habits = (learned_again if reported else learned)(habits, SPELL, ended_s, known.time)
+        habits = learn(habits, SPELL, ended_s, known.time)
         if ended_s and ended_s >= known.longest_spell_s:
             known = replace(known, longest_spell_s=0.0, longest_from=0.0)
         members[name] = _slim(known, not model.has_work(at))

@@ -30,10 +30,7 @@ def advance(
     """The state with the clocks of partitions, members and the group that stand. ``first_commit``: of the group, ms."""
     rows = standing_rows(columns).tolist()
     names = dict(zip(rows, columns.lags.keys(rows), strict=True))
-    clocks = _clocks(columns, state.standing, names, state.assigned_at, as_of)
-    if rows:
-        open_ = held_up(columns.lags, policy.allowed_lag)
-        clocks |= _anew(columns, {at: names[at] for at in rows if open_[at]})
+    clocks = _clocks(columns, state, names, as_of, policy.allowed_lag)
     # Longer than a reassignment takes to settle it was given back, not handed over: a batch job ended, its members left.
     if as_of - state.assigned_at <= policy.settle * 1000:
         clocks = between_holders(columns.lags, columns.units.owner, state.standing) | clocks
@@ -150,28 +147,27 @@ def _unseen_s(columns: ObservedColumns, known: JudgeState | None, since: int) ->
 
 
 def _clocks(
-    group: ObservedColumns,
-    known: Mapping[str, Standing],
-    names: Mapping[int, str],
-    assigned_at: int,
-    as_of: int,
+    group: ObservedColumns, state: JudgeState, names: Mapping[int, str], as_of: int, allowed: int
 ) -> dict[str, Standing]:
-    """The clocks of all partitions that stand with something unread; ``names``: place → key, of those places; ``assigned_at``,
-    ``as_of``: ms."""
-    members = group.units.names
+    """The clocks of all partitions that stand with something unread; ``names``: place → key, of those places; ``as_of``: ms; ``allowed``:
+    records that count as caught up."""
+    if not names:
+        return {}
+    members, open_ = group.units.names, held_up(group.lags, allowed)
     return {
-        key: _held_by(_clock(group, at, known.get(key), assigned_at), members[group.owner[at]], as_of)
+        key: _held_by(
+            _begun(group, at) if open_[at] else _clock(group, at, state.standing.get(key), state.assigned_at),
+            members[group.owner[at]],
+            as_of,
+        )
         for at, key in names.items()
     }
 
 
-def _anew(group: ObservedColumns, names: Mapping[int, str]) -> dict[str, Standing]:
-    """The clocks of partitions that a transaction holds up: their members cannot go on, and what that shows is over once it ends."""
-    members = group.units.names
-    times = {at: int(group.committed_at[group.owner[at]]) for at in names}
-    return {
-        key: Standing(times[at], seen=times[at], holder=members[group.owner[at]]) for at, key in names.items()
-    }
+def _begun(group: ObservedColumns, at: int) -> Standing:
+    """The clock of a partition that a transaction holds up: its member cannot go on, and what that shows is over once it ends."""
+    now = int(group.committed_at[group.owner[at]])
+    return Standing(now, seen=now)
 
 
 def _held_by(clock: Standing, holder: str, as_of: int) -> Standing:

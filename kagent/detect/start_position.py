@@ -58,20 +58,13 @@ def _filled(low: Longs, rows: Flags, shown: Longs) -> Longs:
     return np.where(rows & (shown >= 0), shown, low)
 
 
-def has_commit(seen: Observation, topic: str, partition: int) -> bool:
-    """Whether the group has committed the partition; else its position is one from above, and no record can be named."""
-    row = seen.commits.get(topic)
-    known = dict(zip(row.partition, row.committed, strict=True)) if row else {}
-    return known.get(partition, GONE) != GONE
-
-
 def next_offset(seen: Observation, topic: str, partition: int) -> int | None:
-    """The offset of the record that the group reads next, None without a commit. A client that retries a record may commit ahead of it and back for
+    """The offset of the record that the group reads next, None without a commit: its position is one from above then, and no record can be named. A client that retries a record may commit ahead of it and back for
     ever (aiokafka: 719, 720, 719): then it is the least of these."""
     row = seen.commits.get(topic)
-    if row is None or not has_commit(seen, topic, partition):
+    at = list(row.partition).index(partition) if row is not None and partition in row.partition else None
+    if row is None or at is None or row.committed[at] == GONE:
         return None
-    at = list(row.partition).index(partition)
     recent = row.recent[at] if row.recent else ()
     return min(recent) if len(set(recent)) < len(recent) else row.committed[at]
 

@@ -74,7 +74,7 @@ class Incident:
     """How far behind the latest member was when advice was followed, s."""
     drained_at: int | None = None
     least_behind: float | None = None
-    """How far behind the latest member was at the least since nothing has been found any more, s; None while something is."""
+    """How far behind the latest member has been since nothing has been found any more, s, and, ``least_at``, since when; None while something is."""
     least_at: int = 0
     replaced: Advised | None = None
     """What the message before the last update advised, if the group had not followed it by then: it may be about to."""

@@ -240,6 +240,7 @@ def _members(model: GroupModel) -> list[dict[str, Any]]:
     )
     known = model.lags.known & (model.owner >= 0)
     lag = np.bincount(model.owner[known], model.lags.shown[known], len(model.names))
+    records = [model.records_per_work(at) for at in range(len(model.names))]
     return [
         {
             "member": model.names[at],
@@ -250,8 +251,8 @@ def _members(model: GroupModel) -> list[dict[str, Any]]:
             "work_at_least": round(float(low[at]), 3),
             "work_at_most": round(float(high[at]), 3),
             "unit": "seconds" if model.works_in_seconds else "records",
-            "inflow_per_s": round(model.records_per_work(at) * float(model.inflow.mid[at]), 2),
-            "capacity_per_s": round(model.records_per_work(at) * float(model.capacity.rate.mid[at]), 2)
+            "inflow_per_s": round(records[at] * float(model.inflow.mid[at]), 2),
+            "capacity_per_s": round(records[at] * float(model.capacity.rate.mid[at]), 2)
             if model.capacity.measured[at]
             else None,
             "drain_s": round(float(model.drain[at])) if np.isfinite(model.drain[at]) else None,

@@ -42,8 +42,8 @@ class TopicCommits:
 
     ``gaps``: the latest gaps between commits of a partition, ms; ``commits``: how often something newer came;
     ``first``: time of the first commit seen; ``rewound``: time of the last commit that went back, 0 if none did.
-    ``moved``: when each partition last made progress; ``recent``: the latest different offsets of each, newest last: three, or as many as
-    ``remembered`` where they do not rise.
+    ``moved``: when each partition last made progress; ``recent``: the latest different offsets of each, newest last: three, or as many
+    as :func:`remembered` says where they do not rise.
     """
 
     topic: str
@@ -62,13 +62,7 @@ class TopicCommits:
     @property
     def cadence(self) -> int | None:
         """The usual gap between commits in ms (median), None before three are known."""
-        return int(median(self.gaps)) if len(self.gaps) >= NOT_CHANCE else None
-
-    @property
-    def remembered(self) -> int:
-        """How many different offsets of a partition are remembered where one goes back."""
-        cadence = self.cadence
-        return min(GAPS, max(LATEST, MINUTE_MS // cadence)) if cadence else LATEST
+        return cadence_of(self.gaps)
 
     @property
     def last(self) -> int:
@@ -99,6 +93,17 @@ class TopicCommits:
         """The commits that :meth:`to_row` wrote, also another release. Raises Refused for what it cannot have written."""
         read = checked(lambda: msgspec.convert(row, _StoredCommits))
         return cls(**{name: getattr(read, name) for name in cls.__slots__})
+
+
+def cadence_of(gaps: Sequence[int]) -> int | None:
+    """The usual one of these gaps in ms (median), None before three are known."""
+    return int(median(gaps)) if len(gaps) >= NOT_CHANCE else None
+
+
+def remembered(gaps: Sequence[int]) -> int:
+    """How many different offsets of a partition are remembered where one goes back, by the gaps (ms) between commits."""
+    cadence = cadence_of(gaps)
+    return min(GAPS, max(LATEST, MINUTE_MS // cadence)) if cadence else LATEST
 
 
 class _StoredCommits(msgspec.Struct):
@@ -234,7 +239,7 @@ def _with(known: Sequence[int], offset: int, row: TopicCommits) -> list[int]:
     """The remembered offsets and a new one."""
     kept = [*known, offset]
     if len(known) > LATEST or not _rise(kept):
-        kept = kept[-row.remembered :]
+        kept = kept[-remembered(row.gaps) :]
     # Of offsets that rise, which is the usual case, more would cost bytes and tell nothing.
     return kept[-LATEST:] if _rise(kept) else kept
 

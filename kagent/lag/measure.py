@@ -92,8 +92,8 @@ class Lags:
 
 
 def held_up(lags: Lags, allowed: int) -> Flags:
-    """Partitions whose commit stands at the last stable offset while the log goes on beyond it: a transaction is open. ``allowed``: so many records
-    count as caught up."""
+    """Partitions whose commit stands at the last stable offset while the log goes on beyond it: a transaction is open. ``allowed``:
+    records that count as caught up."""
     # UNKNOWN (-1) where a sample came without last stable offsets, or the partition's leader did not answer.
     open_ = (lags.stable >= 0) & (lags.stable < lags.end - allowed)
     return np.asarray(open_ & (lags.committed >= lags.stable - allowed))

@@ -30,8 +30,6 @@ class Advice:
     reassignment: Reassignment | None
     alternatives: tuple[Alternative, ...]
     counts: Counts
-    together: Counts | None = None
-    """The same counts if all topics were dealt out together; None where they are."""
 
     @property
     def kind(self) -> GroupKind:

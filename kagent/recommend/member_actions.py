@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from urllib.parse import quote as quote_url
 
 from kagent.contract.recommendation import Action, ActionType
-from kagent.detect.dealing import BY_TOPIC
+from kagent.detect.dealing import BY_TOPIC, deals_by_topic
 from kagent.detect.useful_members import SPREAD_ALONE
 from kagent.recommend.advice import Advice, K, action, caught_up, stateful
 from kagent.recommend.count_forecast import gain_of_count
@@ -54,27 +54,19 @@ def more_members(advice: Advice) -> Iterator[Action]:
 def _switched_and_scaled(advice: Advice) -> Iterator[Action]:
     """More members with another strategy, where neither helps alone: under range more members than the largest topic has partitions get
     nothing, and with as many as now the other strategy may leave one of them too much."""
+    model = advice.model
     strategy = next((s for s in shipped(str(advice.kind)) if s in DEAL_TOGETHER), None)
     if (
         strategy is None
-        or advice.together is None
+        or not deals_by_topic(model)
         or "needed" in advice.finding.evidence
-        or stateful(advice.model)
+        or stateful(model)
     ):
         return
-    found = advice.together.relieving(advice.model.policy.min_gain)
-    if found is None:
-        return
-    gain = gain_of_count(advice.model, found.members, together=True)
-    yield action(
-        ActionType.SET_MEMBER_COUNT,
-        f"{how_to_switch(advice.kind, strategy, BY_TOPIC)} {_how_to_scale(advice, found.members)}",
-        "yes",
-        f"under range more members do not help enough; {_share(found)}; {caught_up(gain, ASSIGNOR_DECIDES)}",
-        params={"members": found.members, "fitting": list(found.fitting), "strategy": strategy},
-        gain=gain,
-        durable=True,
-    )
+    found = advice.counts.together.relieving(model.policy.min_gain)
+    if found is not None:
+        share = f"under range more members do not help enough; {_share(found)}"
+        yield _with_members(advice, ActionType.SET_MEMBER_COUNT, found, share, strategy)
 
 
 def start_members(advice: Advice) -> Iterator[Action]:
@@ -105,16 +97,25 @@ def _scaled(advice: Advice, kind: ActionType) -> Iterator[Action]:
     # The number relieves a bad spread, and is not the autoscalers' number.
     if number is None and useful is not None and useful.because == SPREAD_ALONE:
         share = f"{useful.members} are enough if the work is well spread; with {found.members} {share}"
-    gain = gain_of_count(advice.model, found.members)
-    yield action(
-        kind,
+    yield _with_members(advice, kind, found, share)
+
+
+def _with_members(
+    advice: Advice, kind: ActionType, found: Count, share: str, strategy: str | None = None
+) -> Action:
+    """This number of members, and with them another strategy that deals all topics out together."""
+    gain = gain_of_count(advice.model, found.members, together=strategy is not None)
+    how, params = (
         _how_to_scale(advice, found.members),
-        "yes",
-        f"{share}; {caught_up(gain, ASSIGNOR_DECIDES)}",
-        params={"members": found.members, "fitting": list(found.fitting)},
-        gain=gain,
-        durable=True,
+        {"members": found.members, "fitting": list(found.fitting)},
     )
+    if strategy is not None:
+        how, params = (
+            f"{how_to_switch(advice.kind, strategy, BY_TOPIC)} {how}",
+            {**params, "strategy": strategy},
+        )
+    reason = f"{share}; {caught_up(gain, ASSIGNOR_DECIDES)}"
+    return action(kind, how, "yes", reason, params=params, gain=gain, durable=True)
 
 
 def _share(found: Count) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -63,6 +63,11 @@ class Counts:
         return Count(fitting[0], tuple(fitting[:FITTING]), self.share_now, self._share(fitting[0]))
 
     @property
+    def together(self) -> Counts:
+        """The same if a strategy dealt all topics out together."""
+        return replace(self, pile=np.zeros_like(self.pile))
+
+    @property
     def _dividing(self) -> list[int]:
         """Divisors only: every member then holds the same number of partitions, whichever strategy deals them out. Of a topic that is
         dealt out for itself at most one, where it has fewer partitions than members."""
@@ -84,10 +89,9 @@ class Counts:
         return float(work[fullest(work, self.pile, members)].sum())
 
 
-def counts(model: GroupModel, optimist: bool = False, together: bool = False) -> Counts:
+def counts(model: GroupModel, optimist: bool = False) -> Counts:
     """The counts for a group as it stands; without any where nothing flows in. ``optimist``: whether what helps only by the ends of the estimates that
-    favour it counts as help, as it does where the finding says so of another assignment. ``together``: for a strategy that deals all topics
-    out together, whatever the group runs."""
+    favour it counts as help, as it does where the finding says so of another assignment."""
     held = np.flatnonzero(model.lags.owner >= 0)
     flow = (model.columns.usual_rates * model.cost)[held]
     total, have = float(flow.sum()), len(model.names)
@@ -101,7 +105,7 @@ def counts(model: GroupModel, optimist: bool = False, together: bool = False) ->
         now,
         flow[order],
         _load(model, held, optimist)[order],
-        (np.zeros(len(held), np.int64) if together else piles_of(model, held))[order],
+        piles_of(model, held)[order],
         _most(model, optimist),
         useful,
     )

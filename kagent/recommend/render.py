@@ -25,7 +25,6 @@ from kagent.contract.recommendation import (
     Status,
     Verdict,
 )
-from kagent.detect.dealing import deals_by_topic
 from kagent.detect.detectors import MOVES_CURE, OF, SPREAD, skew
 from kagent.detect.finding import ROWS, Finding, Urgency
 from kagent.detect.group_model import GroupModel
@@ -75,10 +74,8 @@ def diagnose(model: GroupModel, finding: Finding) -> Diagnosis:
     model = skew.model_of(model, finding)
     made = reassign(model)
     others = alternatives_of(model, made)
-    may = bool(finding.evidence.get("may_not_be_enough"))
-    together = counts(model, may, together=True) if deals_by_topic(model) else None
-    advice = Advice(model, finding, made, others, counts(model, may), together)
-    return Diagnosis(model, finding, made, others, tuple(actions(advice)))
+    more = counts(model, bool(finding.evidence.get("may_not_be_enough")))
+    return Diagnosis(model, finding, made, others, tuple(actions(Advice(model, finding, made, others, more))))
 
 
 def severity(diagnosis: Diagnosis) -> Severity:

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kagent.lag.commits import GAPS, GONE, LATEST, TopicCommits
-from kagent.lag.time_units import MINUTE_MS
+from kagent.lag.commits import GAPS, GONE, LATEST, TopicCommits, remembered
 from kagent.simulator.committing import taken
 from kagent.simulator.scenario_file import ScenarioTopic
 from kagent.simulator.world import Flags, Longs, World
@@ -128,13 +127,7 @@ class CommitTable:
     def _remembered(self, here: slice) -> Longs:
         """How many different offsets are remembered where one goes back, by the topic's usual gap: (seeds,)."""
         gaps = self.gaps[:, self.spans.index(here)]
-        known = np.sort(np.where(gaps < NEVER, gaps, -1), axis=1)
-        count = (gaps < NEVER).sum(axis=1)
-        # The median of what is known, which stands last.
-        cadence = [
-            int(np.median(row[-n:])) if n >= LATEST else 0 for row, n in zip(known, count, strict=True)
-        ]
-        return np.array([min(GAPS, max(LATEST, MINUTE_MS // c)) if c else LATEST for c in cadence])
+        return np.array([remembered(each[each < NEVER].tolist()) for each in gaps])
 
     def rows(self, at: int) -> dict[str, TopicCommits]:
         """One group's rows of the lag table."""

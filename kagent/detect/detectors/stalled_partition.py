@@ -32,7 +32,7 @@ from kagent.detect.group_model import GroupModel
 from kagent.detect.habits import habit
 from kagent.detect.remedies import Remedy
 from kagent.detect.signs import BEHIND
-from kagent.detect.start_position import has_commit, next_offset
+from kagent.detect.start_position import next_offset
 from kagent.detect.state import Standing
 from kagent.lag.chance import CLEARLY, NOT_CHANCE
 from kagent.lag.measure import Flags
@@ -98,9 +98,11 @@ def _finding(model: GroupModel, stands: list[_Stands]) -> Finding:
     longest = stands[0]
     at, clock = longest.at, longest.clock
     rows = tuple(each.at for each in stands)
+    offset = next_offset(model.seen, *model.lags.name(at))
     evidence = {
         "partitions": named(model, rows),
-        "offset": next_offset(model.seen, *model.lags.name(at)) or int(model.lags.committed[at]),
+        # Not `or`: the first record of a partition has the offset 0.
+        "offset": int(model.lags.committed[at]) if offset is None else offset,
         "stands_s": round((model.as_of - clock.since) / 1000),
         "passed_over_s": round(longest.length_s),
         "unread": int(model.lags.shown[at]),
@@ -239,9 +241,8 @@ def reason(model: GroupModel, finding: Finding) -> str:
     """The sentence of the message."""
     topic, partition = model.lags.name(finding.rows[0])
     e = finding.evidence
-    stuck = (
-        f"stuck at offset {e['offset']}" if has_commit(model.seen, topic, partition) else "without a commit"
-    )
+    named_record = next_offset(model.seen, topic, partition) is not None
+    stuck = f"stuck at offset {e['offset']}" if named_record else "without a commit"
     return (
         f"{partition_name(topic, partition)} has been {stuck} for {span(e['stands_s'])} {_beside(finding)}."
     )

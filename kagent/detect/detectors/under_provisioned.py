@@ -16,7 +16,7 @@ import numpy as np
 from kagent.contract.recommendation import Verdict
 from kagent.detect.dealing import deals_by_topic
 from kagent.detect.detectors import hot_partition
-from kagent.detect.enough_members import caught_up_s, keeping_up, needed
+from kagent.detect.enough_members import needed
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.late_member import LateMember, Line
@@ -47,11 +47,11 @@ def holds(member: LateMember) -> dict[str, Any] | None:
     arrives, usual = float(model.inflow.mid.sum()), model.capacity.usual
     have, number, records = len(model.names), needed(model), model.records_per_work()
     return {
-        "needed": number,
-        "keep_up": min(number, keeping_up(model)),
-        "caught_up_s": caught_up_s(model, number),
+        "needed": number.members,
+        "keep_up": number.keep_up,
+        "caught_up_s": number.caught_up_s,
         "members": have,
-        "partitions_first": number <= have,
+        "partitions_first": number.members <= have,
         "pressure": round(arrives / usual / have, 3) if usual > 0 else None,
         "gets_per_s": round(records * arrives, 2),
         "does_per_s": round(records * float(model.capacity.rate.mid.sum()), 2),

@@ -108,18 +108,26 @@ def enough_growth(member: MemberState, gap: float, need: float, limits: Lateness
 
 def _rose(then: float, now: float, spell: Spell, limits: LatenessLimits) -> bool:
     """Whether a lateness (s) has risen by more than it may be off."""
+    return now > then + _off_s(now, bool(spell.extrapolated_s), limits) + spell.unsure_s
+
+
+def _off_s(late_s: float, extrapolated: bool, limits: LatenessLimits) -> float:
+    """How far a lateness may be off by the samples of log ends that it rests on, s; at least the least rise."""
     # The standard deviation of a time that may lie anywhere between two samples. A topic that is read 900 s late on purpose was seen up to
     # 8 s later than in the minute before.
-    spacing_s = int(spacing_ms(np.array([round(now * SECOND_MS)]))[0]) / SECOND_MS
-    between = 0.0 if spell.extrapolated_s else spacing_s / sqrt(12)
-    return now > then + max(limits.rise, between) + spell.unsure_s
+    spacing_s = int(spacing_ms(np.array([round(late_s * SECOND_MS)]))[0]) / SECOND_MS
+    return max(limits.rise, 0.0 if extrapolated else spacing_s / sqrt(12))
 
 
 def _some_topic_grows(spell: Spell, limits: LatenessLimits) -> bool:
-    """Whether one of the member's topics is later for itself than it was."""
+    """Whether one of the member's topics is late, and later for itself than it was."""
     # The mean over topics also rises when less arrives of one that is on time beside one that is read late on purpose, as a topic of
     # delayed retries: nothing is read later than before.
-    return not spell.topics or any(_rose(then, now, spell, limits) for then, now in spell.topics.values())
+    # Nor is one that is on time and swings by what a poll holds.
+    return not spell.topics or any(
+        now >= limits.late and now > then + _off_s(now, topic in spell.older, limits)
+        for topic, (then, now) in spell.topics.items()
+    )
 
 
 def enough_drain(member: MemberState, need: float, speed_over_inflow: float, limits: LatenessLimits) -> bool:

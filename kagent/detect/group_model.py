@@ -30,7 +30,7 @@ from kagent.detect.state import JudgeState, MemberState, Window
 from kagent.detect.without_members import has_no_reader
 from kagent.lag.chance import NOT_CHANCE
 from kagent.lag.measure import Flags, Floats, Lags, Longs, ages
-from kagent.lag.membership import Roster
+from kagent.lag.membership import NOBODY, Roster
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
 
@@ -163,17 +163,37 @@ class GroupModel:
     def swing(self) -> float | None:
         """How far what arrives for a member strays from minute to minute: variance ÷ mean, work/s, the mean over the members; None below
         three known minutes. By their size, since the sum of ten partitions swings less than one of them."""
-        by_minute = inflows.summed(self.columns.rates, self._counted_owner, self.columns.members, self.cost)
+        return self._swing(self._counted_owner, self.cost)
+
+    def _swing(self, owner: npt.NDArray[np.int32], weight: Floats) -> float | None:
+        by_minute = inflows.summed(self.columns.rates, owner, self.columns.members, weight)
         usual = by_minute.mean(axis=0)
         some = usual > 0
         if len(by_minute) < NOT_CHANCE or not some.any():
             return None
         return float((np.var(by_minute[:, some], axis=0, ddof=1) / usual[some]).mean())
 
+    def swing_of(self, topic: str) -> float | None:
+        """The same of one topic's records, records/s."""
+        owner = np.where(self._is_of(topic), self._counted_owner, NOBODY).astype(np.int32)
+        return self._swing(owner, np.ones(len(self.lags)))
+
+    def _is_of(self, topic: str) -> Flags:
+        return np.asarray(self.lags.topic == self.lags.topics.index(topic))
+
+    def held_of(self, at: int, topic: str) -> Longs:
+        """Places of the partitions of a topic that count as the member's work."""
+        return np.flatnonzero((self._counted_owner == at) & self._is_of(topic))
+
     def continued_inflow(self, at: int) -> float:
         """The inflow (work/s) by which the member's lateness is extrapolated beyond the known log ends."""
         rows = np.flatnonzero(self._counted_owner == at)
         return continued_inflow(self.lags, self.seen.ends, rows, self.cost, float(self.inflow.mid[at]))
+
+    def records_continued(self, rows: Longs) -> float:
+        """The same in records/s, of these partitions of one topic: what a record costs does not change how late it is."""
+        usual = float(self.columns.median_rates[rows].sum())
+        return float(continued_inflow(self.lags, self.seen.ends, rows, np.ones(len(self.lags)), usual))
 
     def topic_lateness_at_commit(self, at: int) -> dict[str, float]:
         """V of each topic that the member holds, for itself, s; empty where it holds one alone."""

@@ -6,47 +6,23 @@ give the same spells. How much of it is enough is in ``kagent.detect.evidence``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from math import sqrt
-from statistics import NormalDist
+from collections.abc import Mapping, Set
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from kagent.detect.capacity import RARE_GAP_S
 from kagent.detect.evidence import COMMITS_RARE, PAUSE_SHARE, SPELL, LatenessLimits
+from kagent.detect.extrapolation import known_for_s, older_of_topics, rescaled, unsure_of_topics, unsure_s
 from kagent.detect.group_model import GroupModel
 from kagent.detect.habits import learned, learned_again
-from kagent.detect.state import Backlog, Fall, JudgeState, MemberState, Spell, Window
+from kagent.detect.look import Look
+from kagent.detect.state import Backlog, Fall, JudgeState, MemberState, Older, Spell, Window
 from kagent.lag.bound import Bound
-from kagent.lag.chance import RARE, TAIL, UNSEEN
-from kagent.lag.time_units import MINUTE_MS
 
 MOST_LOOKS: Bound = 25
 """Looks whose lateness is remembered."""
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """One look at a member with a newer commit: its time (ms), lateness (s), whether it counts as late, T at the optimist's
-    ends (s), median commit gap (s), records done since the last look, and how long they took at the member's speed (s; 0: unknown).
-    ``trend``: the lateness that is compared with earlier and later ones, s; ``topics``: the same of each topic for itself, where the
-    member holds several; ``extrapolated_s``: how much of ``trend`` is older than the known log ends, by the inflow ``continued`` (work/s; 0: none
-    is), and ``unsure_s``: how far its difference from the spell's beginning may be off for that."""
-
-    time: int
-    lateness: float
-    late: bool
-    drain: float
-    gap: float
-    records: int
-    trend: float
-    worked_s: float = 0.0
-    topics: Mapping[str, float] = field(default_factory=dict)
-    extrapolated_s: float = 0.0
-    continued: float = 0.0
-    unsure_s: float = 0.0
 
 
 def advance(model: GroupModel, before: JudgeState) -> JudgeState:
@@ -104,8 +80,12 @@ def _after_look(
 ) -> MemberState:
     """The member with its spell, backlog clock and ramp advanced by its newest commit."""
     look = _look(model, at, known, earlier, limits)
-    known = _rescaled(known, look)
-    look = replace(look, unsure_s=_unsure_s(model, at, known.spell, look.extrapolated_s))
+    known = rescaled(known, look)
+    look = replace(
+        look,
+        unsure_s=unsure_s(model, at, known.spell, look.extrapolated_s),
+        unsure=unsure_of_topics(model, at, known.spell, look.older),
+    )
     known = replace(known, spell=measured(known.spell, look), windows=_with_lateness(known.windows, look))
     spell = next_spell(known, look, limits)
     longest = _longest(known)
@@ -139,9 +119,20 @@ def _with_lateness(windows: tuple[Window, ...], look: Look) -> tuple[Window, ...
 def measured(spell: Spell | None, look: Look) -> Spell | None:
     """The spell. One whose beginning was extrapolated is held against now once the lateness is measured: what it rose by may be the error
     of then. Who falls behind goes on to; how long it has seemed to counts as evidence, and as no habit."""
-    if spell is None or not spell.extrapolated_s or look.extrapolated_s:
+    if spell is None:
+        return None
+    if spell.extrapolated_s and not look.extrapolated_s:
+        return replace(spell, **_beginning(look), commits=0, voted=0, carried_s=spell.grown_s)
+    return _topics_measured(spell, look, spell.older.keys() - look.older.keys())
+
+
+def _topics_measured(spell: Spell, look: Look, found: Set[str]) -> Spell:
+    """The spell with the beginnings of these topics held against now."""
+    if not found:
         return spell
-    return replace(spell, **_beginning(look), commits=0, voted=0, carried_s=spell.grown_s)
+    older = {topic: part for topic, part in spell.older.items() if topic not in found}
+    now = {topic: (round(look.topics[topic], 1),) * 2 for topic in found if topic in look.topics}
+    return replace(spell, older=older, topics={**spell.topics, **now})
 
 
 def _beginning(look: Look) -> dict[str, Any]:
@@ -150,6 +141,7 @@ def _beginning(look: Look) -> dict[str, Any]:
         "began": look.time,
         "reference": look.trend,
         "topics": _topics({}, look, began=True),
+        "older": look.older,
         "extrapolated_s": round(look.extrapolated_s, 1),
         "unsure_s": 0.0,
     }
@@ -166,7 +158,9 @@ def _look(
     trend = float(model.lateness_at_commit[at])
     # Of the others, which are most, only the lateness is looked at.
     watched = late or known.running
-    extrapolated_s = max(0.0, trend - _known_for_s(model, at)) if watched else 0.0
+    rows = np.flatnonzero(model.counted & (model.owner == at))
+    extrapolated_s = max(0.0, trend - known_for_s(model, at, rows)) if watched else 0.0
+    topics = model.topic_lateness_at_commit(at) if watched else {}
     return Look(
         time=known.time,
         lateness=lateness,
@@ -176,69 +170,11 @@ def _look(
         records=records,
         trend=trend,
         worked_s=worked_s,
-        topics=model.topic_lateness_at_commit(at) if watched else {},
+        topics=topics,
+        older=older_of_topics(model, at, topics),
         extrapolated_s=extrapolated_s,
         continued=round(model.continued_inflow(at), 6) if extrapolated_s else 0.0,
     )
-
-
-def _rescaled(known: MemberState, look: Look) -> MemberState:
-    """The member with its earlier extrapolated lateness by the inflow that is known now: two that are compared rest on the same one, or
-    each rise of the inflow would pass for the member catching up."""
-    if not known.continued or not look.continued or known.continued == look.continued:
-        return known if known.continued == look.continued else replace(known, continued=look.continued)
-    factor = known.continued / look.continued
-    latenesses = tuple(
-        (time, round(late + (factor - 1) * _extrapolated_s(time, late, look), 1))
-        for time, late in known.lateness
-    )
-    spell = _rescaled_spell(known.spell, factor)
-    return replace(known, continued=look.continued, lateness=latenesses, spell=spell)
-
-
-def _extrapolated_s(time: int, late: float, look: Look) -> float:
-    """How much of an earlier lateness is older than the log ends that are known at a later, extrapolated look."""
-    known_for_s = look.trend - look.extrapolated_s - (look.time - time) / 1000
-    return max(0.0, late - known_for_s)
-
-
-def _rescaled_spell(spell: Spell | None, factor: float) -> Spell | None:
-    if spell is None or not spell.extrapolated_s:
-        return spell
-    older_s = spell.extrapolated_s
-    return replace(
-        spell,
-        reference=round(spell.reference + (factor - 1) * older_s, 1),
-        extrapolated_s=round(factor * older_s, 1),
-    )
-
-
-def _unsure_s(model: GroupModel, at: int, spell: Spell | None, extrapolated_s: float) -> float:
-    """How far what the lateness rose by since the spell began may be off, s: what was read meanwhile came in a stretch of which the inflow
-    is not known."""
-    if spell is None or not spell.extrapolated_s or not extrapolated_s:
-        return 0.0
-    read_s = abs(spell.extrapolated_s - extrapolated_s)
-    return _strays(model, at, read_s) * read_s
-
-
-def _strays(model: GroupModel, at: int, seconds: float) -> float:
-    """How far the mean inflow of a stretch before the known log ends, ``seconds`` long, may have been from the one of now, as a share of it:
-    by the standard deviation of the difference of two means, one over the known minutes and one over the stretch."""
-    # A tide of some hours: twice what an estimate may be off.
-    tide, usual = TAIL * UNSEEN, float(model.inflow.mid[at])
-    # Of all members, as the few minutes of one tell little of its own.
-    if model.swing is None or usual <= 0:
-        return tide
-    minutes = 1 / len(model.columns.rates) + MINUTE_MS / 1000 / max(seconds, MINUTE_MS / 1000)
-    # Looked at every few seconds, at each member: what comes once in twenty looks comes in every hour.
-    return tide + NormalDist().inv_cdf(1 - 1 / RARE) * sqrt(model.swing / usual * minutes)
-
-
-def _known_for_s(model: GroupModel, at: int) -> float:
-    """How far the log ends of all that a member holds are known back from its latest commit, s."""
-    since = model.known_since(np.flatnonzero(model.counted & (model.owner == at)))
-    return float(int(model.columns.committed_at[at]) - since) / 1000
 
 
 def _ramp(look: Look, known: MemberState, earlier: MemberState, on_time: bool) -> tuple[float, int]:
@@ -307,6 +243,7 @@ def next_spell(known: MemberState, look: Look, limits: LatenessLimits) -> Spell 
         commits=spell.commits + 1,
         records=spell.records + look.records,
         topics=_topics(spell.topics, look, began),
+        older=_older(spell, look) if began else spell.older,
     )
     # Back to where it began: late by habit or on purpose, not later and later. For two looks: a client that serves its partitions
     # in turn swings from look to look by what one fetch holds.
@@ -321,12 +258,21 @@ def next_spell(known: MemberState, look: Look, limits: LatenessLimits) -> Spell 
 def _topics(
     before: Mapping[str, tuple[float, float]], look: Look, began: bool
 ) -> dict[str, tuple[float, float]]:
-    """Each topic's reference and its latest lateness. One that the member did not hold when the spell began was on time then."""
+    """Each topic's reference and its latest lateness, at least. One that the member did not hold when the spell began was on time then."""
     found = {}
     for topic, late in look.topics.items():
         then, _ = before.get(topic, (0.0, 0.0))
-        found[topic] = round(max(then, late) if began else then, 1), round(late, 1)
+        least = late - look.unsure.get(topic, 0.0)
+        found[topic] = round(max(then, late) if began else then, 1), round(least, 1)
     return found
+
+
+def _older(spell: Spell, look: Look) -> dict[str, Older]:
+    """How much of each topic's reference is older than the log ends that were known, after a look that may have raised it."""
+    raised = {
+        t: part for t, part in look.older.items() if look.topics[t] >= spell.topics.get(t, (0.0, 0.0))[0]
+    }
+    return {**spell.older, **raised}
 
 
 def _was_back(known: MemberState, spell: Spell, reference: float, limits: LatenessLimits) -> bool:

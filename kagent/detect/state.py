@@ -105,13 +105,22 @@ class WindowStart:
 
 
 @dataclass(frozen=True, slots=True)
+class Older:
+    """The part of a lateness that is older than the known log ends: how long it is, s, and the inflow by which it is extrapolated, records/s."""
+
+    seconds: float
+    inflow: float
+
+
+@dataclass(frozen=True, slots=True)
 class Spell:
     """A stretch of commit time in which a member is late and getting later.
 
     ``began``, ``last``: its first and its latest commit, ms; ``reference``: greatest lateness of its first minute, s;
     ``grown_s``: how long it has been late and growing; ``grew_at``: the latest commit at which it was; ``commits`` and
     ``records`` done since it began; ``votes``: verdict → looks, ``voted``: the commits up to the latest of them; ``topics``: of a
-    member that holds several, each topic's own greatest lateness of that minute and its latest, s; ``extrapolated_s``: how much of
+    member that holds several, each topic's own greatest lateness of that minute and its latest at least, s; ``older``: how much of the first
+    is older than the log ends that were known, where a part is; ``extrapolated_s``: how much of
     ``reference`` is older than the log ends that were known, and ``unsure_s``: how far what it rose by may be off for that;
     ``carried_s``: the part of ``grown_s`` from before the lateness was measured.
     """
@@ -126,6 +135,7 @@ class Spell:
     votes: Mapping[str, float] = field(default_factory=dict)
     voted: int = 0
     topics: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    older: Mapping[str, Older] = field(default_factory=dict)
     unsure_s: float = 0.0
     extrapolated_s: float = 0.0
     carried_s: float = 0.0

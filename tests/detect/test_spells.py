@@ -10,7 +10,7 @@ import pytest
 from kagent.detect import evidence, spells
 from kagent.detect.baselines import update_membership
 from kagent.detect.evidence import SPELL, LatenessLimits
-from kagent.detect.spells import Look
+from kagent.detect.look import Look
 from kagent.detect.state import MemberState
 from kagent.policy import Policy
 from tests.fixtures.timeline import Timeline, judged

@@ -148,7 +148,11 @@ class Action(Contract):
     """One thing that can be done, with the exact setting or command."""
 
     type: ActionType
-    params: dict[str, Any] = Field(default_factory=dict)
+    params: dict[str, Any] = Field(
+        default_factory=dict,
+        description="What the action is about, such as `members` (how many), `strategy`, `topic` and `partition`; of `restart_member`, `member` and, where "
+        "several are concerned, `others`.",
+    )
     how: str = Field(description="A sentence with the exact setting or command.")
     feasible: Literal["yes", "no", "unknown"]
     reason: str | None = Field(None, description="Why it is or is not feasible.")

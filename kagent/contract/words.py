@@ -133,6 +133,7 @@ WITH_NUMBERS = (
     (ActionType.SET_MEMBER_COUNT, "strategy", "switch to {}, add members"),
     (ActionType.SET_MEMBER_COUNT, "members", "run {} members"),
     (ActionType.RAISE_PARALLELISM, "members", "parallelism {}"),
+    (ActionType.RESTART_MEMBER, "others", "restart several members"),
 )
 """Action, the parameter that it may have, and its words then."""
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from kagent.contract.recommendation import Verdict
 from kagent.detect import evidence, inflow_swings, spells
-from kagent.detect.detectors import MOVES_CURE, ORDER, STANDING, data_loss, skew
+from kagent.detect.detectors import MOVES_CURE, OF, ORDER, STANDING, data_loss, skew
 from kagent.detect.finding import NO_PROGRESS, ROWS, Finding
 from kagent.detect.group_model import GroupModel, observe
 from kagent.detect.late_member import LateMember, Line
@@ -61,8 +61,21 @@ def decide(model: GroupModel) -> GroupFindings:
     # One finding of spread a group: its plan is for the whole group, whichever member is named.
     spread.sort(key=lambda f: (not f.ripe, -f.behind))
     return GroupFindings(
-        _ordered([*found, *spread[:1]]), replace(state, members=members) if spread else state
+        _ordered([*found, *_together(spread)]), replace(state, members=members) if spread else state
     )
+
+
+def _together(spread: list[Finding]) -> list[Finding]:
+    """The leading finding of spread, with the other members of which the same is found, the latest first: five on a bad machine are all
+    restarted, or four stay slow."""
+    if not spread:
+        return []
+    lead, *rest = spread
+    if not lead.ripe or not OF[lead.decided].ONE_MEMBER:
+        return [lead]
+    # What they lack is the time that they have been late, or looks; not the proof.
+    same = [at for f in rest if f.verdict is lead.verdict and f.missing != "unsure" for at in f.members]
+    return [replace(lead, members=(*lead.members, *same))]
 
 
 def _ordered(found: list[Finding]) -> tuple[Finding, ...]:

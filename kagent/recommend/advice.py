@@ -10,7 +10,7 @@ import numpy as np
 
 from kagent.assignor import NAME, follows_plans
 from kagent.contract.recommendation import Action, ActionType, GroupKind
-from kagent.detect.finding import Finding
+from kagent.detect.finding import ROWS, Finding
 from kagent.detect.group_model import GroupModel
 from kagent.planner.comparison import Alternative
 from kagent.recommend.member_counts import Counts
@@ -36,9 +36,9 @@ class Advice:
         return self.model.kind
 
     @property
-    def member(self) -> str:
-        """The name of the member concerned, as data."""
-        return self.model.names[self.finding.members[0]] if self.finding.members else ""
+    def members(self) -> list[str]:
+        """The names of the members concerned, as data."""
+        return [self.model.names[at] for at in self.finding.members[:ROWS]]
 
     @property
     def place(self) -> tuple[str, int] | None:

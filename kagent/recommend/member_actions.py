@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 from urllib.parse import quote as quote_url
 
 from kagent.contract.recommendation import Action, ActionType
 from kagent.detect.dealing import BY_TOPIC, deals_by_topic
 from kagent.detect.useful_members import SPREAD_ALONE
+from kagent.lag.bound import Bound
 from kagent.recommend.advice import Advice, K, action, caught_up, stateful
 from kagent.recommend.count_forecast import gain_of_count
 from kagent.recommend.member_counts import Count
@@ -20,6 +22,9 @@ DEAL_TOGETHER = frozenset({"roundrobin", "kip848-uniform"})
 """Strategies that deal all topics out together and give each member as many partitions."""
 ASSIGNOR_DECIDES = "its assignor decides who gets which partitions"
 """Why no bound can be promised where the number of members changes."""
+
+NAMED: Bound = 3
+"""Members that a sentence names."""
 
 POLLING_OF_JAVA = ("max.poll.interval.ms", "lower max.poll.records", "group.instance.id")
 POLLING = {
@@ -150,15 +155,26 @@ def other_process(advice: Advice) -> Iterator[Action]:
 
 
 def restart_member(advice: Advice) -> Iterator[Action]:
-    """A restart of the member concerned."""
-    who = shown(advice.member) or "the group's members"
+    """A restart of the members concerned."""
+    who = _who(advice.members) or "the group's members"
     how = {
-        K.CONNECT: f"Restart the task of {who}: {restart_of_task(advice)}",
+        K.CONNECT: f"Restart the task of {who}: {restart_of_task(advice)}{_likewise(advice)}",
         K.SIMPLE: "Restart the job.",
         K.STREAMS: f"Restart or replace the instance {who}.",
     }.get(advice.kind, f"Restart or replace {who}.")
-    params = {"member": advice.member} if advice.member else {}
-    yield action(ActionType.RESTART_MEMBER, how, "yes", params=params)
+    yield action(ActionType.RESTART_MEMBER, how, "yes", params=_named(advice.members))
+
+
+def _who(names: Sequence[str]) -> str:
+    """These members, the first few by name."""
+    some, rest = [shown(name) for name in names[:NAMED]], len(names[NAMED:])
+    *most, last = [*some, *([counted(rest, "other")] if rest else [])] or [""]
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def _named(names: Sequence[str]) -> dict[str, Any]:
+    """As the parameters of an action name them: the first apart, as there mostly is but one."""
+    return {"member": names[0], **({"others": list(names[1:])} if names[1:] else {})} if names else {}
 
 
 def restart_silent(advice: Advice) -> Iterator[Action]:
@@ -177,6 +193,11 @@ def restart_of_task(advice: Advice) -> str:
     connector = quote_url(task[1], safe="") if task else "<name>"
     number = task[2] if task else "<n>"
     return f"curl -X POST http://<connect worker>:8083/connectors/{connector}/tasks/{number}/restart"
+
+
+def _likewise(advice: Advice) -> str:
+    """That the request is that of one task of several."""
+    return ", and likewise for the others" if len(advice.members) > 1 else ""
 
 
 def assign_anew(advice: Advice) -> Iterator[Action]:
@@ -204,10 +225,11 @@ def steady_number(advice: Advice) -> Iterator[Action]:
 
 def steady_members(advice: Advice) -> Iterator[Action]:
     """A restart of those that come and go, with what keeps them."""
-    who = ", ".join(shown(n) for n in advice.finding.evidence["come_and_go"][:3]) or "its members"
+    names = advice.finding.evidence["come_and_go"]
+    who = _who(names) or "its members"
     longer, less, static = POLLING.get(advice.kind, POLLING[K.CLASSIC])
     how = (
         f"Look in the logs of {who} for the reason why members left. After poll timeouts raise {longer} or {less}; after crashes fix "
         f"their cause; then restart them. Static membership ({static}) avoids a rebalance at a restart."
     )
-    yield action(ActionType.RESTART_MEMBER, how, "yes")
+    yield action(ActionType.RESTART_MEMBER, how, "yes", params=_named(names))

@@ -77,10 +77,13 @@ def _resize(world: World, at: int, action: Action, message: Recommendation) -> N
 
 
 def _restart(world: World, at: int, action: Action, message: Recommendation) -> None:
-    """A new process on a good machine, under the same name."""
-    if "member" not in action.params:
-        return
-    slot = _slot(world, at, str(action.params["member"]))
+    """New processes on good machines, under the same names."""
+    if "member" in action.params:
+        for name in (action.params["member"], *action.params.get("others", ())):
+            _restart_process(world, at, _slot(world, at, str(name)))
+
+
+def _restart_process(world: World, at: int, slot: int) -> None:
     world.speed[at, slot], world.leak[at, slot], world.hung[at, slot] = 1.0, 0.0, False
     mine = world.owner[at] == slot
     world.position = world.position.copy()

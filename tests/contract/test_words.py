@@ -50,6 +50,7 @@ def test_words_of_a_table_tell_verdicts_and_actions_apart_and_are_short() -> Non
         (ActionType.SWITCH_ASSIGNOR, {"strategy": "range"}, "switch to range"),
         (ActionType.RAISE_PARALLELISM, {"members": 6}, "parallelism 6"),
         (ActionType.RESTART_MEMBER, {"member": "c-1"}, "restart a member"),
+        (ActionType.RESTART_MEMBER, {"member": "c-1", "others": ["c-2"]}, "restart several members"),
     ],
 )
 def test_an_action_says_the_number_that_it_is_about(kind: ActionType, params: object, words: str) -> None:

@@ -58,7 +58,7 @@ PLAN = (Move.model_validate({"topic": "t", "partition": 1, "from": "g-m0/10.0.0.
     ("event", "told"),
     [
         (HANG, message(ActionType.RESTART_MEMBER, member="g-m0/10.0.0.1")),
-        (SLOW, message(ActionType.RESTART_MEMBER, member="g-m0/10.0.0.1")),
+        (SLOW, message(ActionType.RESTART_MEMBER, member="g-m1/10.0.0.1", others=["g-m0/10.0.0.1"])),
         (TWO_HOT, message(ActionType.FOLLOW_PLAN, PLAN)),
         (TWO_HOT, message(ActionType.SWITCH_ASSIGNOR, strategy="roundrobin")),
         (HOT, message(ActionType.ADD_PARTITIONS_OR_REKEY, topic="t")),

@@ -22,7 +22,7 @@ from kagent.detect.late_member import LateMember, Line
 from kagent.detect.remedies import Remedy
 from kagent.detect.signs import BEHIND
 from kagent.lag.chance import NOT_CHANCE
-from kagent.text import rounded, shown, span
+from kagent.text import counted, rounded, shown, span
 
 VERDICT = Verdict.SLOW_MEMBER
 SPREAD = True
@@ -125,5 +125,12 @@ def reason(model: GroupModel, finding: Finding) -> str:
     return (
         f"{who} is {span(finding.behind)} behind: it processes {rounded(e['does_per_s'])} of the {rounded(e['gets_per_s'])} records/s that arrive, "
         f"while {peers} {rounded(e['peers_do_per_s'])} records/s of the same topics. It works at {e['speed']:.0%} of their speed at "
-        "most."
+        f"most.{_others(len(finding.members) - 1)}"
     )
+
+
+def _others(count: int) -> str:
+    """That it is not the only one."""
+    if not count:
+        return ""
+    return f" {counted(count, 'other member')} {'is' if count == 1 else 'are'} too slow as well."

@@ -10,6 +10,7 @@ import pytest
 
 from kagent.detect.detectors import slow_member
 from kagent.detect.state import MemberState
+from kagent.recommend.render import diagnose
 from tests.fixtures.findings import CALM, FINE, FOUR, HOT, LATE, leading
 from tests.fixtures.group_builder import NOW
 from tests.fixtures.timeline import Rate, Timeline, judged
@@ -26,6 +27,20 @@ def test_a_member_that_falls_behind_with_what_its_peers_keep_up_with_is_slow(gro
     # The bound that follows, never a measurement of speeds that nobody has seen.
     assert 0.55 <= found[0].evidence["speed"] <= 0.65
     assert "% of their speed at most" in slow_member.reason(model, found[0])
+
+
+def test_all_that_are_slow_are_named_and_restarted(group: Make) -> None:
+    members = {f"m{n}": {"t": [2 * n, 2 * n + 1]} for n in range(6)}
+    made = group({"t": [*4 * [LATE], *8 * [FINE]]}, members)
+    model, found = made.looked(members=made.at_work({"m0": 120, "m1": 110}, ["m0", "m1"], "slow_member"))
+    (restart, *_) = diagnose(model, found[0]).actions
+
+    assert leading(found) == "slow_member"
+    assert {model.names[at] for at in found[0].members} == {"app-m0/10.0.0.1", "app-m1/10.0.0.1"}
+    assert slow_member.reason(model, found[0]).endswith("1 other member is too slow as well.")
+    first, second = (model.names[at] for at in found[0].members)
+    assert restart.params == {"member": first, "others": [second]}
+    assert restart.how == f"Restart or replace {first} and {second}."
 
 
 def test_a_member_that_gets_more_than_its_peers_is_never_slow(group: Make) -> None:

@@ -38,5 +38,9 @@ export const WITH_NUMBERS = {
   "raise_parallelism": [
     "members",
     "parallelism {}"
+  ],
+  "restart_member": [
+    "others",
+    "restart several members"
   ]
 };

@@ -190,6 +190,11 @@ class GroupModel:
         rows = np.flatnonzero(self._counted_owner == at)
         return continued_inflow(self.lags, self.seen.ends, rows, self.cost, float(self.inflow.mid[at]))
 
+    def drain_as_lately(self, at: int) -> float:
+        """T of the member if as much arrives as in the last minute."""
+        came = (self.columns.rates[0] * self.cost)[self._counted_owner == at].sum()
+        return float(drain_s(self.work[at], came, self.capacity.rate.mid[at]))
+
     def records_continued(self, rows: Longs) -> float:
         """The same in records/s, of these partitions of one topic: what a record costs does not change how late it is."""
         usual = float(self.columns.median_rates[rows].sum())

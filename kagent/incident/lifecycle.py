@@ -367,7 +367,7 @@ def _goes_on(
     incident = replace(incident, other_since=since)
     if other and not more_urgent(lead, incident.verdict) and _may_swing_back(model, lead, since):
         return _kept(model, incident, messages)
-    due = model.now - incident.sent_at >= model.policy.update_every * 1000
+    due = model.now - incident.sent_at >= model.policy.update_every * 1000 and not _may_be_over(model, lead)
     # A plan for members that are gone is replaced, but only once the new assignment has settled.
     news = other or (incident.superseded and settled)
     # Of a group that is seen now and then figures are no news: publishing them would take `stale` back, and it would be on and off.
@@ -384,6 +384,15 @@ def _moved(model: GroupModel, incident: Incident, lead: Finding) -> bool:
     later = lead.behind >= GROWN * incident.behind > 0
     # A skew that changed by as much as a plan must gain is worth an update.
     return later or abs(model.skew - incident.skew) > model.policy.min_gain * incident.skew
+
+
+def _may_be_over(model: GroupModel, lead: Finding) -> bool:
+    """Whether by what came in the last minute the member catches up much sooner than by what usually comes: its lateness goes on to rise
+    while it reads what came at the worst time, and the load may be gone."""
+    if lead.verdict not in SPREAD or not lead.members:
+        return False
+    at = lead.members[0]
+    return bool(model.drain_as_lately(at) * TAIL < model.drain[at])
 
 
 def _runs_out(model: GroupModel, incident: Incident) -> bool:

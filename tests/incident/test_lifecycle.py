@@ -451,3 +451,23 @@ def test_a_few_minutes_of_less_inflow_change_no_verdict_and_less_for_good_does(
     incidents = [one.state.incident for one in judged(world, 3600, now_open.state)]
 
     assert {i.verdict for i in incidents if i} == after_an_hour
+
+
+def test_once_the_load_is_over_no_update_states_it_as_present() -> None:
+    """The lateness goes on to rise for minutes, as the member reads what came at the worst time, and it doubles."""
+
+    def load(second: int) -> float:
+        return 150.0 if second < 1000 else 20.0
+
+    world = Timeline([load, load, 50, 50, 50, 50], HELD, dict.fromkeys(HELD, 220.0))
+    state = judged(world, 600)[-1].state
+    candidate = judged(world, 10, state)[-1].candidate
+    assert candidate is not None
+    now_open = confirm(candidate, world.observe(), state, Policy())
+
+    looks = judged(world, 1200, now_open.state)
+    behind = [one.model.lateness.max() for one in looks if one.model is not None]
+
+    assert now_open.state.incident is not None
+    assert max(behind) >= 2 * now_open.state.incident.behind
+    assert [m.status for one in looks for m in one.messages] == [Status.RESOLVED]

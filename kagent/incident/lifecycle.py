@@ -311,7 +311,7 @@ def _tracked(state: JudgeState, message: Recommendation) -> dict[str, int]:
 def _resolved(model: GroupModel, incident: Incident) -> Recommendation:
     if incident.followed_at is not None:
         how = Resolution.FOLLOWED
-    elif model.roster is not None and model.by_member and model.roster.assignment != incident.digest:
+    elif _changed_first(model, incident):
         how = Resolution.GROUP_CHANGED
     else:
         how = Resolution.DRAINED
@@ -334,6 +334,14 @@ def _resolved(model: GroupModel, incident: Incident) -> Recommendation:
         as_of=model.as_of,
         stale=False,
     )
+
+
+def _changed_first(model: GroupModel, incident: Incident) -> bool:
+    """Whether the group has another assignment, and had caught up under none before."""
+    if model.roster is None or not model.by_member or model.roster.assignment == incident.digest:
+        return False
+    drained_at, changed_at = incident.drained_at, incident.changed_at
+    return drained_at is None or changed_at is None or changed_at <= drained_at
 
 
 def _kept(model: GroupModel, incident: Incident, messages: list[Recommendation]) -> IncidentChange:

@@ -471,3 +471,15 @@ def test_once_the_load_is_over_no_update_states_it_as_present() -> None:
     assert now_open.state.incident is not None
     assert max(behind) >= 2 * now_open.state.incident.behind
     assert [m.status for one in looks for m in one.messages] == [Status.RESOLVED]
+
+
+@pytest.mark.parametrize(("changed_after_s", "resolution"), [(20, "group_changed"), (250, "drained")])
+def test_a_change_after_the_group_has_caught_up_did_not_end_it(changed_after_s: int, resolution: str) -> None:
+    """It catches up within four minutes."""
+    world, state, _ = opened(m0=lambda second: 220.0 if second < 600 else 600.0)
+    before = judged(world, changed_after_s, state)
+    world.held = {"m0": (0, 1), "m1": (4, 5), "m2": (2, 3)}
+    world.at = dict.fromkeys(world.held, 0)
+    said = [m for one in judged(world, 900, before[-1].state) for m in one.messages]
+
+    assert str(said[-1].resolution) == resolution

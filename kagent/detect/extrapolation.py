@@ -10,6 +10,8 @@ from dataclasses import replace
 from math import sqrt
 from statistics import NormalDist
 
+import numpy as np
+
 from kagent.detect.capacity import pooled_variance
 from kagent.detect.group_model import GroupModel
 from kagent.detect.look import Look
@@ -19,9 +21,14 @@ from kagent.lag.measure import Longs
 from kagent.lag.time_units import MINUTE_MS
 
 
-def known_for_s(model: GroupModel, at: int, rows: Longs) -> float:
-    """How far the log ends of these partitions of a member are known back from its latest commit, s."""
-    return float(int(model.columns.committed_at[at]) - model.known_since(rows)) / 1000
+def beyond_known_s(model: GroupModel, at: int, late_s: float) -> float:
+    """How much of a member's lateness is older than the known log ends of what it holds, s."""
+    return _beyond_s(model, at, np.flatnonzero(model.counted & (model.owner == at)), late_s)
+
+
+def _beyond_s(model: GroupModel, at: int, rows: Longs, late_s: float) -> float:
+    known_s = float(int(model.columns.committed_at[at]) - model.known_since(rows)) / 1000
+    return max(0.0, late_s - known_s)
 
 
 def older_of_topics(model: GroupModel, at: int, topics: Mapping[str, float]) -> dict[str, Older]:
@@ -29,7 +36,7 @@ def older_of_topics(model: GroupModel, at: int, topics: Mapping[str, float]) -> 
     found = {}
     for topic, late_s in topics.items():
         rows = model.held_of(at, topic)
-        seconds = late_s - known_for_s(model, at, rows)
+        seconds = _beyond_s(model, at, rows, late_s)
         if seconds > 0:
             found[topic] = Older(round(seconds, 1), round(model.records_continued(rows), 6))
     return found

@@ -10,11 +10,15 @@ from collections.abc import Mapping, Set
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from kagent.detect.capacity import RARE_GAP_S
 from kagent.detect.evidence import COMMITS_RARE, PAUSE_SHARE, SPELL, LatenessLimits
-from kagent.detect.extrapolation import known_for_s, older_of_topics, rescaled, unsure_of_topics, unsure_s
+from kagent.detect.extrapolation import (
+    beyond_known_s,
+    older_of_topics,
+    rescaled,
+    unsure_of_topics,
+    unsure_s,
+)
 from kagent.detect.group_model import GroupModel
 from kagent.detect.habits import learned, learned_again
 from kagent.detect.look import Look
@@ -158,8 +162,7 @@ def _look(
     trend = float(model.lateness_at_commit[at])
     # Of the others, which are most, only the lateness is looked at.
     watched = late or known.running
-    rows = np.flatnonzero(model.counted & (model.owner == at))
-    extrapolated_s = max(0.0, trend - known_for_s(model, at, rows)) if watched else 0.0
+    extrapolated_s = beyond_known_s(model, at, trend) if watched else 0.0
     topics = model.topic_lateness_at_commit(at) if watched else {}
     return Look(
         time=known.time,

@@ -32,13 +32,16 @@ def _turns(state: JudgeState) -> int:
 
 
 def come_and_go(model: GroupModel) -> dict[str, int]:
-    """The members that left and came back out of turn within the storm window, and how often: twice more than another member, or
+    """The members that left and came back out of turn within the storm window, and how often: three times more than another, or
     more often than deployments in a row bring everybody back."""
-    state, since = model.state, model.now - model.policy.storm_window * 1000
-    # As of now: a scaler that removes members and adds them again every quarter of an hour is no storm.
+    state = model.state
+    # Not all that is remembered: a scaler that removes members and adds them again every quarter of an hour is no storm. And as of the
+    # latest rebalance: that the others' returns in a deployment get out of the window makes no member come and go.
+    latest = state.generations[-1][0] if state.generations else model.now
+    since = latest - model.policy.storm_window * 1000
     returns = {name: sum(time >= since for time in times) for name, times in state.comings.items()}
     least = min((returns.get(name, 0) for name in state.names), default=0)
-    return {name: times for name, times in returns.items() if times >= min(least + 2, IN_A_ROW + 1)}
+    return {name: times for name, times in returns.items() if times >= min(least + NOT_CHANCE, IN_A_ROW + 1)}
 
 
 def comes_and_goes_together(model: GroupModel) -> bool:

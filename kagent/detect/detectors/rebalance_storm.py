@@ -1,6 +1,6 @@
 """unstable: the group rebalances over and over.
 
-Holds at `storm_generations` generations within `storm_window`, if some member left and came back four times, or twice more than
+Holds at `storm_generations` generations within `storm_window`, if some member left and came back four times, or three times more than
 another, or, where every member comes and goes in turn (a deployment, a change of scale), if it lasts beyond `deploy_silence` and
 three minutes a member, or is more than three deployments in a row make. Where a
 partition stands through it while the others move, a record may be the cause, and `stalled` is awaited.

@@ -35,6 +35,16 @@ def test_members_that_come_back_again_and_again_are_a_storm_and_everybody_in_tur
     assert leading(made.looked(**restless(now), comings=dict.fromkeys(FOUR, (NOW,)))[1]) == "balanced"
 
 
+def test_two_restarts_of_a_member_after_a_deployment_are_no_storm_and_three_are(group: Make) -> None:
+    made = group({"t": 8 * [FINE]}, FOUR)
+    now = made.observe().now
+
+    def verdict(times: int) -> str | None:
+        return leading(made.looked(**restless(now), comings={"m3": times * (NOW,)})[1])
+
+    assert [verdict(times) for times in (2, 3)] == ["balanced", "unstable"]
+
+
 def test_members_that_a_scaler_removes_now_and_then_are_no_storm(group: Make) -> None:
     """They came back three times within the hour, once of them within the ten minutes in which it added members four times."""
     made = group({"t": 8 * [FINE]}, FOUR)

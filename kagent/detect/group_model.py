@@ -249,9 +249,13 @@ class GroupModel:
     @property
     def _most(self) -> Floats:
         """What each member can do at most, work/s: who waits on purpose, perhaps as much as the fastest."""
-        high, rise_s = self.capacity.rate.high, LatenessLimits.of(self.policy).rise
-        waits = [waits_on_purpose(self.windows_of(at), self.now, rise_s) for at in range(len(self.names))]
+        high = self.capacity.rate.high
+        waits = [self.waits_on_purpose(at) for at in range(len(self.names))]
         return np.where(waits, high.max(initial=0.0), high)
+
+    def waits_on_purpose(self, at: int) -> bool:
+        """Whether the member may be late on purpose: it is neither later nor less late than some minutes ago."""
+        return waits_on_purpose(self.windows_of(at), self.now, LatenessLimits.of(self.policy).rise)
 
     def _units(
         self, rows: Longs, work: Floats, flow: Floats

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kagent.contract.recommendation import Status
-from kagent.detect.capacity import kept
+from kagent.detect.capacity import OLDEST_MS, kept
 from kagent.detect.committers import co_partitioned
 from kagent.detect.decision import examine
 from kagent.detect.detectors import stalled_partition
@@ -23,6 +23,7 @@ from kagent.incident.suppression import REASONS, waits_for
 from kagent.lag.log_ends import UNKNOWN
 from kagent.lag.membership import NOBODY
 from kagent.lag.observation import Observation
+from kagent.lag.time_units import SECOND_MS
 from kagent.policy import Policy
 from kagent.recommend.render import Diagnosis, compose, diagnose
 from kagent.text import counted, partition_name, rounded, span
@@ -141,8 +142,11 @@ def _calm(model: GroupModel, unread: UnreadRecords | None) -> str:
 
 def _caught_up(model: GroupModel, at: int) -> str:
     """When a late member has caught up by itself, and what would change that; nothing where it does not, or that is not known."""
+    if model.waits_on_purpose(at):
+        return ", no more and no less than some minutes ago: it may read its records late on purpose"
     drain_s = float(model.drain[at])
-    if not model.capacity.measured[at] or not 0 < drain_s < float("inf"):
+    # What is known now tells nothing of beyond two hours.
+    if not model.capacity.measured[at] or not 0 < drain_s <= OLDEST_MS / SECOND_MS:
         return ""
     records = model.records_per_work(at)
     gets, processes = (rounded(records * float(of.mid[at])) for of in (model.inflow, model.capacity.rate))

@@ -93,6 +93,19 @@ def test_of_a_late_member_that_catches_up_by_itself_it_says_when_and_asks_for_no
     assert abs(world.second - began - 60 * int(said[1])) < 90
 
 
+def test_of_a_member_that_stays_as_late_as_it_is_it_says_that_this_may_be_on_purpose() -> None:
+    world = Timeline([40.0] * 6, HELD, dict.fromkeys(HELD, 80.0), order="even")
+    world.position = [end - 6_000 for end in world.end]
+    found = judged(world, 1500)[-1]
+    told = "\n".join(lines(explain(found, look_at(found, world.observe(), found.state, Policy()))))
+
+    assert (
+        "is 2 min behind, no more and no less than some minutes ago: it may read its records late on purpose."
+        in told
+    )
+    assert "will have caught up" not in told
+
+
 def test_nor_does_it_ask_for_evidence_of_one_that_catches_up_within_hold() -> None:
     model = after_a_burst(1260)[1].model
     assert model is not None

@@ -124,8 +124,8 @@ def reason(model: GroupModel, finding: Finding) -> str:
     peers = f"{e['peers']} peers process" if e["peers"] > 1 else "a peer processes"
     return (
         f"{who} is {span(finding.behind)} behind: it processes {rounded(e['does_per_s'])} of the {rounded(e['gets_per_s'])} records/s that arrive, "
-        f"while {peers} {rounded(e['peers_do_per_s'])} records/s of the same topics. It works at {e['speed']:.0%} of their speed at "
-        f"most.{_others(len(finding.members) - 1)}"
+        f"while {peers} {rounded(e['peers_do_per_s'])} records/s of the same topics. It works at no more than {e['speed']:.0%} of their speed."
+        f"{_others(len(finding.members) - 1)}"
     )
 
 

@@ -26,7 +26,7 @@ def test_a_member_that_falls_behind_with_what_its_peers_keep_up_with_is_slow(gro
     assert found[0].evidence["peers"] == 3
     # The bound that follows, never a measurement of speeds that nobody has seen.
     assert 0.55 <= found[0].evidence["speed"] <= 0.65
-    assert "% of their speed at most" in slow_member.reason(model, found[0])
+    assert "It works at no more than" in slow_member.reason(model, found[0])
 
 
 def test_all_that_are_slow_are_named_and_restarted(group: Make) -> None:

@@ -287,6 +287,8 @@ class JudgeState:
     cooldown_of: str = ""
     cooldown_member: str = ""
     """The verdict of the incident whose end began it, and the member that it named."""
+    cooldown_partitions: tuple[tuple[str, int], ...] = ()
+    """Those that it named."""
     empty_since: int = 0
     members_at: int = 0
     returned_at: int = 0

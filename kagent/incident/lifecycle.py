@@ -272,6 +272,7 @@ def _calm(model: GroupModel, incident: Incident, messages: list[Recommendation])
         cooldown_until=model.now + int(cool * 1000),
         cooldown_of=incident.verdict,
         cooldown_member=incident.member,
+        cooldown_partitions=tuple((t, p) for t, p in incident.message["evidence"].get("partitions", ())),
         track=_tracked(model.state, message),
     )
     return IncidentChange(state, (*messages, message))

@@ -162,6 +162,18 @@ def test_another_slow_member_does_not_wait_for_the_cooldown_of_the_first() -> No
     assert (suppressed(name), suppressed("another")) == ("cooldown", None)
 
 
+@pytest.mark.parametrize(("partition", "suppressed_by"), [(0, None), (1, "cooldown")])
+def test_another_stuck_partition_does_not_wait_for_the_cooldown_of_the_first(
+    partition: int, suppressed_by: str | None
+) -> None:
+    """Partition 1 stands now."""
+    world = Timeline([20.0] * 6, HELD, dict.fromkeys(HELD, 220.0), order="even", stands=frozenset({1}))
+    cooling = {"cooldown_until": world.now + 10**7, "cooldown_of": "stalled"}
+    state = JudgeState(first_seen=0, cooldown_partitions=(("t", partition),), **cooling)  # type: ignore[arg-type]
+
+    assert judged(world, 420, state)[-1].suppressed_by == suppressed_by
+
+
 def test_a_group_that_rebalances_is_not_judged_by_its_spread() -> None:
     world, found = ripe()
     seen = world.observe()

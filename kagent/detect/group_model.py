@@ -25,7 +25,7 @@ from kagent.detect.load import load_of, mix_of, owner_of_counted, per_partition
 from kagent.detect.observed_columns import ObservedColumns, columns_of
 from kagent.detect.peers import inflow_by_topic
 from kagent.detect.record_costs import BusyMix
-from kagent.detect.start_position import located
+from kagent.detect.start_position import located, next_offset
 from kagent.detect.state import JudgeState, MemberState, Window
 from kagent.detect.without_members import has_no_reader
 from kagent.lag.chance import NOT_CHANCE
@@ -325,6 +325,12 @@ class GroupModel:
     def worst(self) -> int:
         """Code of the member with the greatest lateness, -1 without any."""
         return int(np.argmax(self.lateness)) if self.lateness.any() else -1
+
+    def next_record(self, row: int) -> int | None:
+        """The offset of the record that a partition's reader reads next; None without a commit: to skip it might skip all that was not read."""
+        offset = next_offset(self.seen, *self.lags.name(row))
+        # A committed offset is that of the next record to read (KafkaConsumer.commitSync), and what is deleted is not read.
+        return max(offset, int(self.lags.start[row])) if offset is not None else None
 
     def topics_of(self, rows: Longs) -> list[str]:
         """The topics that these partitions are of."""

@@ -8,7 +8,6 @@ from typing import Any
 
 from kagent.contract.recommendation import Action, ActionType
 from kagent.detect.detectors import stalled_partition
-from kagent.detect.start_position import next_offset
 from kagent.recommend.advice import Advice, action
 from kagent.text import counted, shown
 
@@ -18,7 +17,7 @@ def fix_record(advice: Advice) -> Iterator[Action]:
     if advice.place is None or not stalled_partition.is_proven(advice.finding):
         return
     topic, partition = advice.place
-    offset = _committed(advice, topic, partition)
+    offset = advice.model.next_record(advice.finding.rows[0])
     if offset is None:
         how = (
             f"Look in the log of the consumer of {advice.partition} for the record at which it fails, and fix the consumer; "
@@ -38,18 +37,11 @@ def fix_record(advice: Advice) -> Iterator[Action]:
 
 def suspect_record(advice: Advice) -> Iterator[Action]:
     """The record that may hang its consumer, where a restart does not help."""
-    offset = _committed(advice, *advice.place) if advice.place else None
+    offset = advice.model.next_record(advice.finding.rows[0]) if advice.finding.rows else None
     if offset is not None and not stalled_partition.is_proven(advice.finding):
         how = f"If a restart does not help, look at the record at {advice.partition} offset {offset}: it may hang its consumer."
         reason = "only the consumer's own log shows whether this record hangs it"
         yield action(ActionType.SKIP_OR_FIX_RECORD, how, "unknown", reason)
-
-
-def _committed(advice: Advice, topic: str, partition: int) -> int | None:
-    """The offset of the record that stands first; None without a commit: to set one might skip all that was not read."""
-    offset = next_offset(advice.model.seen, topic, partition)
-    # A committed offset is that of the next record to read (KafkaConsumer.commitSync), so this is the record itself.
-    return max(offset, int(advice.model.lags.start[advice.finding.rows[0]])) if offset is not None else None
 
 
 def spread_keys(advice: Advice) -> Iterator[Action]:

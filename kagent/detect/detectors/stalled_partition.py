@@ -32,7 +32,6 @@ from kagent.detect.group_model import GroupModel
 from kagent.detect.habits import habit
 from kagent.detect.remedies import Remedy
 from kagent.detect.signs import BEHIND
-from kagent.detect.start_position import next_offset
 from kagent.detect.state import Standing
 from kagent.lag.chance import CLEARLY, NOT_CHANCE
 from kagent.lag.measure import Flags
@@ -98,7 +97,7 @@ def _finding(model: GroupModel, stands: list[_Stands]) -> Finding:
     longest = stands[0]
     at, clock = longest.at, longest.clock
     rows = tuple(each.at for each in stands)
-    offset = next_offset(model.seen, *model.lags.name(at))
+    offset = model.next_record(at)
     evidence = {
         "partitions": named(model, rows),
         # Not `or`: the first record of a partition has the offset 0.
@@ -241,7 +240,7 @@ def reason(model: GroupModel, finding: Finding) -> str:
     """The sentence of the message."""
     topic, partition = model.lags.name(finding.rows[0])
     e = finding.evidence
-    named_record = next_offset(model.seen, topic, partition) is not None
+    named_record = model.next_record(finding.rows[0]) is not None
     stuck = f"stuck at offset {e['offset']}" if named_record else "without a commit"
     return (
         f"{partition_name(topic, partition)} has been {stuck} for {span(e['stands_s'])} {_beside(finding)}."

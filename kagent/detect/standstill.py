@@ -30,7 +30,8 @@ def advance(
     """The state with the clocks of partitions, members and the group that stand. ``first_commit``: of the group, ms."""
     rows = standing_rows(columns).tolist()
     names = dict(zip(rows, columns.lags.keys(rows), strict=True))
-    clocks = _clocks(columns, state, names, as_of, policy.allowed_lag)
+    clocks = _committed_ahead(columns, state.standing, as_of)
+    clocks |= _clocks(columns, state, names, as_of, policy.allowed_lag)
     # Longer than a reassignment takes to settle it was given back, not handed over: a batch job ended, its members left.
     if as_of - state.assigned_at <= policy.settle * 1000:
         clocks = between_holders(columns.lags, columns.units.owner, state.standing) | clocks
@@ -161,6 +162,23 @@ def _clocks(
             as_of,
         )
         for at, key in names.items()
+    }
+
+
+def _committed_ahead(
+    group: ObservedColumns, known: Mapping[str, Standing], as_of: int
+) -> dict[str, Standing]:
+    """The clocks of partitions that have moved nowhere and of which all is committed for a moment: a client that retries a record may
+    commit ahead of it, up to the log end, and come back."""
+    lags, places, long_ago = group.lags, group.lags.places, as_of - USUAL_GAP_S * 1000
+    return {
+        key: clock
+        for key, clock in known.items()
+        if (at := places.get(key)) is not None
+        and group.waiting_since[at] <= 0
+        and lags.moved[at] <= clock.since
+        and lags.start[at] <= lags.committed[at]
+        and clock.seen >= long_ago
     }
 
 

@@ -70,15 +70,20 @@ def _outranks_cooldown(model: GroupModel, lead: Finding) -> bool:
 
 def _is_something_else(model: GroupModel, lead: Finding) -> bool:
     """Whether a member falls behind after what was no such thing, or the same is the matter with another member, or with other partitions."""
-    # A cooldown is for a group that falls behind again and again; that a transaction ended, or members came back, says nothing of its spread.
+    # A cooldown is for a group that falls behind again and again; that a transaction ended, or members came back, says nothing of its spread,
+    # nor its spread of a transaction.
     before, after = model.state.cooldown_of, lead.verdict
     if before != after:
-        return bool(before) and before not in SPREAD and after in SPREAD
+        return bool(before) and (before in SPREAD) != (after in SPREAD) and not _can_wait(lead)
     if after in ONE_MEMBER:
         return model.state.cooldown_member not in {"", *(model.names[at] for at in lead.members)}
     then = set(model.state.cooldown_partitions)
     now = {(topic, partition) for topic, partition in lead.evidence.get("partitions", ())}
     return bool(then and now) and not then & now
+
+
+def _can_wait(lead: Finding) -> bool:
+    return OF[lead.decided].URGENCY is Urgency.CAN_WAIT
 
 
 def _spread_only(model: GroupModel) -> str | None:

@@ -216,9 +216,10 @@ def _replaced(
             if len(known) == LATEST and known[0] < known[1] < known[2] < offset:
                 recent[at], moved[at] = [known[1], known[2], offset], time
                 continue
-            kept = recent[at] = _with(known, offset, row)
+            kept = _with(known, offset, row)
             if _is_progress(known, kept):
                 moved[at] = time
+            recent[at] = without_passed(kept)
     return TopicCommits(
         row.topic,
         row.topic_id,
@@ -241,7 +242,26 @@ def _with(known: Sequence[int], offset: int, row: TopicCommits) -> list[int]:
     if len(known) > LATEST or not _rise(kept):
         kept = kept[-remembered(row.gaps) :]
     # Of offsets that rise, which is the usual case, more would cost bytes and tell nothing.
-    return kept[-LATEST:] if _rise(kept) else kept
+    return kept[-LATEST:] if _rise(kept) else latest_beyond(kept)
+
+
+def latest_beyond(offsets: Sequence[int]) -> list[int]:
+    """The remembered offsets; the latest three alone where they rise beyond all others: a client that commits ahead of a record comes back."""
+    before, latest = list(offsets[:-LATEST]), list(offsets[-LATEST:])
+    return latest if _rise(latest) and latest[0] > max(before, default=GONE) else [*before, *latest]
+
+
+def without_passed(offsets: Sequence[int]) -> list[int]:
+    """The remembered offsets without those that were passed for good before the one that the commits come back to: once they are forgotten,
+    the least would rise, though nothing moves.
+
+    Java's KIP-848 consumer, a record retried with ``seek()``: 3309, 3316, 3330, 3317, 3647, 3317, 3728, 3317.
+    """
+    kept = list(offsets)
+    for at, offset in enumerate(kept):
+        if kept[at:].count(offset) >= NOT_CHANCE and offset == min(kept[at:]):
+            return kept[at:]
+    return kept
 
 
 def _rise(offsets: Sequence[int]) -> bool:
@@ -297,9 +317,10 @@ class _Merge:
     def _progress(self, at: int, committed: int, time: int) -> None:
         """Note a changed offset."""
         known = self.recent[at]
-        kept = self.recent[at] = _with(known, committed, self.before)
+        kept = _with(known, committed, self.before)
         if _is_progress(known, kept):
             self.moved[at] = time
+        self.recent[at] = without_passed(kept)
 
     def _learn(self, gap: int, before: int, committed: int, time: int) -> None:
         if gap > 0:

@@ -6,11 +6,12 @@ that ``apply`` would have made, commit by commit.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from kagent.lag.commits import GAPS, GONE, LATEST, TopicCommits, remembered
+from kagent.lag.commits import GAPS, GONE, LATEST, TopicCommits, latest_beyond, remembered, without_passed
 from kagent.simulator.committing import taken
 from kagent.simulator.scenario_file import ScenarioTopic
 from kagent.simulator.world import Flags, Longs, World
@@ -118,10 +119,12 @@ class CommitTable:
         if falls.any():
             old = np.arange(GAPS) < GAPS - self._remembered(here)[:, None]
             kept = np.where(falls[:, :, None] & old[:, None, :], NEVER, kept)
+        _changed(kept, changed, latest_beyond)
         kept[:, :, :-LATEST] = np.where(_rises(kept)[:, :, None], NEVER, kept[:, :, :-LATEST])
         few = ((known != NEVER).sum(axis=2) < LATEST) | (known == GONE).any(axis=2)
         progress = changed & (few | (kept.min(axis=2) > known.min(axis=2)))
         self.moved[:, here] = np.where(progress, time, self.moved[:, here])
+        _changed(kept, changed, without_passed)
         self.recent[:, here] = np.where(changed[:, :, None], kept, known)
 
     def _remembered(self, here: slice) -> Longs:
@@ -149,6 +152,13 @@ class CommitTable:
                 [[o for o in latest if o != NEVER] for latest in self.recent[at, here].tolist()],
             )
         return made
+
+
+def _changed(recent: Longs, which: Flags, rule: Callable[[Sequence[int]], list[int]]) -> None:
+    """Forget what this rule forgets of the offsets that do not rise, in place: few."""
+    for at, place in np.argwhere(which & ~_rises(recent)).tolist():
+        found = rule([o for o in recent[at, place].tolist() if o != NEVER])
+        recent[at, place, : GAPS - len(found)] = NEVER
 
 
 def _first(committed: Longs) -> Longs:

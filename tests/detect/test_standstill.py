@@ -34,6 +34,37 @@ def test_a_partition_that_is_never_served_is_passed_over_for_about_as_long_as_it
     assert 270 <= found["t/1"].passed_over_s <= 300
 
 
+class CommitsAhead(Timeline):
+    """Its client retries the record at which partition 1 stands, and once a minute commits all that it has fetched, for one commit."""
+
+    def _commit(self, held: Sequence[int]) -> None:
+        before = self.position[1]
+        if self.second >= 360 and self.second % 60 < 5:
+            self.position[1] = float(int(self.end[1]))
+        super()._commit(held)
+        self.position[1] = before
+
+
+def test_a_commit_ahead_up_to_the_log_end_ends_no_clock() -> None:
+    world = CommitsAhead([30.0] * 6, HELD, dict.fromkeys(HELD, 200.0), stands=frozenset({1}), stands_from=300)
+    looks = judged(world, 890)
+    found = looks[-1].state.standing["t/1"]
+
+    assert any(int(one.model.lags.shown[1]) == 0 for one in looks[40:] if one.model is not None)
+    assert found.passed_over_s > 500
+    assert str(looks[-1].findings[0].verdict) == "stalled"
+
+
+def test_one_that_stays_at_its_log_end_has_no_clock_after_a_minute() -> None:
+    rates: list[Rate] = [30.0, lambda second: 30.0 if second < 600 else 0.0, *4 * [30.0]]
+    world = Timeline(rates, HELD, dict.fromkeys(HELD, 200.0), stands=frozenset({1}), stands_from=300)
+    state = judged(world, 600)[-1].state
+    world.stands = frozenset()
+
+    assert "t/1" in state.standing
+    assert judged(world, 300, state)[-1].state.standing == {}
+
+
 def test_the_only_one_with_records_is_idle_beside_its_siblings() -> None:
     rates = [0.0, 30.0, 0.0, 30.0, 30.0, 30.0]
     world = Timeline(rates, HELD, dict.fromkeys(HELD, 200.0), stands=frozenset({1}), stands_from=300)

@@ -112,12 +112,11 @@ class BehindTransaction(Timeline):
         return super().observe(blind)
 
 
-@pytest.mark.parametrize("after", ["rebalance", "blocked_by_transaction"])
-def test_a_transaction_in_a_cooldown_does_not_hide_a_standstill(after: str) -> None:
+def test_a_transaction_in_its_own_cooldown_does_not_hide_a_standstill() -> None:
     world = BehindTransaction(
         [20.0] * 6, HELD, dict.fromkeys(HELD, 220.0), order="even", stands=frozenset({1, 3})
     )
-    state = JudgeState(first_seen=0, cooldown_until=world.now + 10**7, cooldown_of=after)
+    state = JudgeState(first_seen=0, cooldown_until=world.now + 10**7, cooldown_of="blocked_by_transaction")
     found = judged(world, 420, state)[-1]
     assert found.candidate is not None
     first = confirm(found.candidate, world.observe(), found.state, Policy())
@@ -160,6 +159,20 @@ def test_another_slow_member_does_not_wait_for_the_cooldown_of_the_first() -> No
 
     assert str(lead.verdict) == "slow_member"
     assert (suppressed(name), suppressed("another")) == ("cooldown", None)
+
+
+@pytest.mark.parametrize(("after", "suppressed_by"), [("hot_partition", None), ("stalled", "cooldown")])
+def test_an_open_transaction_waits_for_the_cooldown_of_another_standstill_alone(
+    after: str, suppressed_by: str | None
+) -> None:
+    world = BehindTransaction(
+        [20.0] * 6, HELD, dict.fromkeys(HELD, 220.0), order="even", stands=frozenset({1})
+    )
+    state = JudgeState(first_seen=0, cooldown_until=world.now + 10**7, cooldown_of=after)
+    found = judged(world, 420, state)[-1]
+
+    assert str(found.findings[0].verdict) == "blocked_by_transaction"
+    assert found.suppressed_by == suppressed_by
 
 
 @pytest.mark.parametrize(("partition", "suppressed_by"), [(0, None), (1, "cooldown")])

@@ -139,6 +139,52 @@ def test_a_record_that_is_retried_makes_no_progress_however_far_ahead_its_client
     assert min(row.recent[0]) == 10711
 
 
+# What Java's KIP-848 consumer committed in the background while the record at 3317 was retried with seek(), the same offset again and again
+# in between, and once it could be processed.
+RETRIED = (
+    3273,
+    3285,
+    3299,
+    3309,
+    3316,
+    3330,
+    3317,
+    3647,
+    3317,
+    3728,
+    3317,
+    3817,
+    3317,
+    3817,
+    3317,
+    3815,
+    3317,
+    3815,
+    3317,
+)
+RETRIED_THEN = (3814, 4314, 4814, 5418)
+
+
+def test_what_was_passed_before_a_record_that_is_retried_makes_no_progress_once_it_is_forgotten() -> None:
+    row = None
+    for turn, offset in enumerate(RETRIED):
+        row = apply(row, commit(0, offset, turn * 5000, turn))
+
+    assert row is not None
+    assert row.moved[0] == 5000 * RETRIED.index(3330)
+    assert min(row.recent[0]) == 3317
+
+
+def test_three_offsets_beyond_all_others_are_progress_however_seldom_they_change() -> None:
+    row = None
+    for turn, offset in enumerate((*RETRIED, *RETRIED_THEN)):
+        row = apply(row, commit(0, offset, turn * 5000, turn))
+
+    assert row is not None
+    assert row.moved == row.time
+    assert row.recent == [[4314, 4814, 5418]]
+
+
 @pytest.mark.parametrize("gap_s", [1, 5, 60, 300])
 def test_after_a_rewind_a_group_makes_progress_again_within_a_minute_or_three_commits(gap_s: int) -> None:
     row = None

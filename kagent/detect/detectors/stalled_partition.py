@@ -78,8 +78,8 @@ def _standing(model: GroupModel) -> Iterator[_Stands]:
     place, held_up = model.lags.places, at_stable(model)
     for key, clock in model.state.standing.items():
         at = place.get(key)
-        # At the last stable offset an open transaction is the cause, not the record.
-        if at is not None and not held_up[at] and model.relevant[at]:
+        # At the last stable offset an open transaction is the cause, not the record; and of what is committed ahead nothing is unread now.
+        if at is not None and not held_up[at] and model.relevant[at] and model.columns.waiting_since[at] > 0:
             yield _longest(model, at, clock)
 
 

@@ -17,7 +17,7 @@ from kagent.contract.recommendation import (
     Verdict,
 )
 from kagent.detect.commit_gaps import USUAL_GAP_S
-from kagent.detect.detectors import OF, SPREAD, more_urgent, open_transaction, skew
+from kagent.detect.detectors import OF, ONE_MEMBER, SPREAD, more_urgent, open_transaction, skew
 from kagent.detect.evidence import LatenessLimits
 from kagent.detect.finding import ROWS, Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
@@ -190,9 +190,14 @@ def _latest_s(model: GroupModel) -> float:
 
 
 def drained(model: GroupModel) -> bool:
-    """Whether every member is on time."""
-    limits = LatenessLimits.of(model.policy)
-    return bool((model.lateness < max(limits.on_time, 1.0)).all())
+    """Whether every member is on time, and no partition that has been set aside is late."""
+    return not _is_late(model, max(LatenessLimits.of(model.policy).on_time, 1.0))
+
+
+def _is_late(model: GroupModel, limit_s: float) -> bool:
+    # What is set aside is left out of its member's lateness, as it says nothing of the member's work.
+    aside = model.excluded & model.relevant & (model.columns.waiting_since > 0)
+    return bool((model.lateness >= limit_s).any() or (model.age[0][aside] >= limit_s).any())
 
 
 def _noticed(model: GroupModel, incident: Incident) -> Incident:
@@ -248,11 +253,11 @@ def _still_late(model: GroupModel, incident: Incident) -> bool:
     if skew.is_literal(model.policy):
         # The lower threshold resolves: with the same one, a skew that swings around it would open and resolve all day.
         return Verdict(incident.verdict) in SPREAD and model.skew >= model.policy.lower_threshold
-    late = model.lateness >= max(LatenessLimits.of(model.policy).over, 1.0)
+    late = _is_late(model, max(LatenessLimits.of(model.policy).over, 1.0))
     # A group that is late on purpose gets neither nearer nor later; its incident must not stay open for ever. A day without a look, or that a
     # clock jumped over, is no time in which it could.
     since = max(incident.least_at, model.seen.present_since)
-    return bool(late.any()) and model.now - since < model.policy.await_drain * 1000
+    return late and model.now - since < model.policy.await_drain * 1000
 
 
 def _calm(model: GroupModel, incident: Incident, messages: list[Recommendation]) -> IncidentChange:
@@ -378,7 +383,7 @@ def _goes_on(
         return _kept(model, incident, messages)
     due = model.now - incident.sent_at >= model.policy.update_every * 1000 and not _may_be_over(model, lead)
     # A plan for members that are gone is replaced, but only once the new assignment has settled.
-    news = other or (incident.superseded and settled)
+    news = other or (incident.superseded and settled) or _names_more(model, incident, lead)
     # Of a group that is seen now and then figures are no news: publishing them would take `stale` back, and it would be on and off.
     figures = (due and (_moved(model, incident, lead) or _runs_out(model, incident))) or _escalates(
         model.policy, incident, lead
@@ -386,6 +391,14 @@ def _goes_on(
     if not news and (incident.stale or not figures):
         return _kept(model, incident, messages)
     return _updated(model, incident, lead, messages)
+
+
+def _names_more(model: GroupModel, incident: Incident, lead: Finding) -> bool:
+    """Whether the same is found of more members than the message named, some time after it."""
+    others = [len(action["params"].get("others", ())) for action in incident.message["actions"]]
+    named = 1 + max(others, default=0)
+    waited = model.now - incident.sent_at >= _taken_back_after_s(model.policy) * 1000
+    return waited and lead.verdict in ONE_MEMBER and len(lead.members) > named
 
 
 def _moved(model: GroupModel, incident: Incident, lead: Finding) -> bool:

@@ -12,7 +12,7 @@ from kagent.contract.recommendation import ActionType, Recommendation, Status, V
 from kagent.detect.finding import Finding
 from kagent.detect.state import JudgeState
 from kagent.incident.evaluate import confirm, judge
-from kagent.incident.lifecycle import carried_on, expired
+from kagent.incident.lifecycle import carried_on, drained, expired
 from kagent.lag.observation import Mute, Observation
 from kagent.policy import Policy
 from tests.fixtures.timeline import Rate, Timeline, judged
@@ -483,3 +483,31 @@ def test_a_change_after_the_group_has_caught_up_did_not_end_it(changed_after_s: 
     said = [m for one in judged(world, 900, before[-1].state) for m in one.messages]
 
     assert str(said[-1].resolution) == resolution
+
+
+def test_what_is_set_aside_and_waits_is_not_drained() -> None:
+    """It is left out of its member's lateness."""
+    world = Timeline([20.0] * 6, HELD, dict.fromkeys(HELD, 220.0), order="even", stands=frozenset({1}))
+    model = judged(world, 240)[-1].model
+
+    assert model is not None
+    assert model.excluded.tolist() == [False, True, *4 * [False]]
+    assert model.lateness.max() < 30
+    assert not drained(model)
+
+
+def test_that_another_member_is_slow_too_is_news() -> None:
+    held = {f"m{n}": (2 * n, 2 * n + 1) for n in range(6)}
+    speed: dict[str, Rate] = dict.fromkeys(held, 220.0)
+    slow: dict[str, Rate] = {"m0": 60.0, "m1": lambda second: 220.0 if second < 700 else 60.0}
+    world = Timeline([50.0] * 12, held, speed | slow)
+    found = next(one for one in judged(world, 1200) if one.candidate)
+    assert found.candidate is not None
+    now_open = confirm(found.candidate, world.observe(), found.state, Policy())
+    later = [m for one in judged(world, 900, now_open.state) for m in one.messages]
+
+    def named(message: Recommendation) -> int:
+        return 1 + len(message.actions[0].params.get("others", ()))
+
+    assert [named(message) for message in now_open.messages] == [1]
+    assert (later[0].status, named(later[0])) == (Status.UPDATED, 2)

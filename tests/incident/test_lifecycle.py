@@ -497,6 +497,7 @@ def test_what_is_set_aside_and_waits_is_not_drained() -> None:
 
 
 def test_that_another_member_is_slow_too_is_news() -> None:
+    """Within `update_every`, after which the figures would be published again."""
     held = {f"m{n}": (2 * n, 2 * n + 1) for n in range(6)}
     speed: dict[str, Rate] = dict.fromkeys(held, 220.0)
     slow: dict[str, Rate] = {"m0": 60.0, "m1": lambda second: 220.0 if second < 700 else 60.0}
@@ -504,7 +505,7 @@ def test_that_another_member_is_slow_too_is_news() -> None:
     found = next(one for one in judged(world, 1200) if one.candidate)
     assert found.candidate is not None
     now_open = confirm(found.candidate, world.observe(), found.state, Policy())
-    later = [m for one in judged(world, 900, now_open.state) for m in one.messages]
+    later = [m for one in judged(world, 280, now_open.state) for m in one.messages]
 
     def named(message: Recommendation) -> int:
         return 1 + len(message.actions[0].params.get("others", ()))

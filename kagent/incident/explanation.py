@@ -135,8 +135,11 @@ def _calm(model: GroupModel, unread: UnreadRecords | None) -> str:
     if uncommitted[at]:
         return f"{model.names[at]} commits nothing while records wait; the oldest that is not committed is {span(float(behind[at]))} old."
     if behind[at] < model.policy.min_behind:
-        least = span(model.policy.min_behind)
-        return f"No member is late: {model.names[at]} is the furthest behind, by {span(float(behind[at]))}; late is {least} or more (`min_behind`)."
+        least, late_s = span(model.policy.min_behind), span(float(behind[at]))
+        # Records from before the first log end that is known may be older than they seem.
+        if model.age[1][model.owner == at].any():
+            return f"No member is known to be late: {model.names[at]} is behind by {late_s} at least; late is {least} or more (`min_behind`)."
+        return f"No member is late: {model.names[at]} is the furthest behind, by {late_s}; late is {least} or more (`min_behind`)."
     return f"{model.names[at]} is {span(float(behind[at]))} behind{_caught_up(model, at)}."
 
 

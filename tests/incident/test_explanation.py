@@ -266,3 +266,14 @@ def test_it_names_one_lag_which_adds_up_and_says_which() -> None:
     assert sum(named[:3]) == named[3] > 0
     assert len(named) == 4
     assert "Lag: log ends of the last sample less the committed offsets" in told
+
+
+def test_while_log_ends_are_known_for_less_long_it_says_how_far_a_member_is_behind_at_least() -> None:
+    world = Timeline([40.0] * 6, HELD, dict.fromkeys(HELD, 80.0), order="even")
+    world.position = [end - 6_000 for end in world.end]
+    found = judged(world, 40)[-1]
+    told = "\n".join(lines(explain(found, look_at(found, world.observe(), found.state, Policy()))))
+
+    assert re.search(
+        r"No member is known to be late: \S+ is behind by \d+ s at least; late is 60 s or more", told
+    )

@@ -10,8 +10,6 @@ from dataclasses import replace
 from math import sqrt
 from statistics import NormalDist
 
-import numpy as np
-
 from kagent.detect.capacity import pooled_variance
 from kagent.detect.group_model import GroupModel
 from kagent.detect.look import Look
@@ -23,7 +21,7 @@ from kagent.lag.time_units import MINUTE_MS
 
 def beyond_known_s(model: GroupModel, at: int, late_s: float) -> float:
     """How much of a member's lateness is older than the known log ends of what it holds, s."""
-    return _beyond_s(model, at, np.flatnonzero(model.counted & (model.owner == at)), late_s)
+    return _beyond_s(model, at, model.held_of(at), late_s)
 
 
 def _beyond_s(model: GroupModel, at: int, rows: Longs, late_s: float) -> float:

@@ -181,18 +181,19 @@ class GroupModel:
     def _is_of(self, topic: str) -> Flags:
         return np.asarray(self.lags.topic == self.lags.topics.index(topic))
 
-    def held_of(self, at: int, topic: str) -> Longs:
-        """Places of the partitions of a topic that count as the member's work."""
-        return np.flatnonzero((self._counted_owner == at) & self._is_of(topic))
+    def held_of(self, at: int, topic: str | None = None) -> Longs:
+        """Places of the partitions that count as the member's work; of one topic, if it is named."""
+        mine = self._counted_owner == at
+        return np.flatnonzero(mine if topic is None else mine & self._is_of(topic))
 
     def continued_inflow(self, at: int) -> float:
         """The inflow (work/s) by which the member's lateness is extrapolated beyond the known log ends."""
-        rows = np.flatnonzero(self._counted_owner == at)
+        rows = self.held_of(at)
         return continued_inflow(self.lags, self.seen.ends, rows, self.cost, float(self.inflow.mid[at]))
 
     def drain_as_lately(self, at: int) -> float:
         """T of the member if as much arrives as in the last minute."""
-        came = (self.columns.rates[0] * self.cost)[self._counted_owner == at].sum()
+        came = (self.columns.rates[0] * self.cost)[self.held_of(at)].sum()
         return float(drain_s(self.work[at], came, self.capacity.rate.mid[at]))
 
     def records_continued(self, rows: Longs) -> float:
@@ -202,7 +203,7 @@ class GroupModel:
 
     def topic_lateness_at_commit(self, at: int) -> dict[str, float]:
         """V of each topic that the member holds, for itself, s; empty where it holds one alone."""
-        held = np.flatnonzero(self._counted_owner == at)
+        held = self.held_of(at)
         codes = np.unique(self.lags.topic[held]).tolist()
         by_code = {code: held[self.lags.topic[held] == code] for code in codes} if len(codes) > 1 else {}
         return {self.lags.topics[code]: self._lateness_of(rows, at) for code, rows in by_code.items()}

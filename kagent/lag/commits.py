@@ -216,10 +216,9 @@ def _replaced(
             if len(known) == LATEST and known[0] < known[1] < known[2] < offset:
                 recent[at], moved[at] = [known[1], known[2], offset], time
                 continue
-            kept = _with(known, offset, row)
-            if _is_progress(known, kept):
+            recent[at], progress = _remember(known, offset, row)
+            if progress:
                 moved[at] = time
-            recent[at] = without_passed(kept)
     return TopicCommits(
         row.topic,
         row.topic_id,
@@ -234,6 +233,13 @@ def _replaced(
         rewound,
         recent,
     )
+
+
+def _remember(known: Sequence[int], offset: int, row: TopicCommits) -> tuple[list[int], bool]:
+    """The remembered offsets after a changed one, and whether that was progress."""
+    kept = _with(known, offset, row)
+    # Before what was passed is forgotten, which is none.
+    return without_passed(kept), _is_progress(known, kept)
 
 
 def _with(known: Sequence[int], offset: int, row: TopicCommits) -> list[int]:
@@ -316,11 +322,9 @@ class _Merge:
 
     def _progress(self, at: int, committed: int, time: int) -> None:
         """Note a changed offset."""
-        known = self.recent[at]
-        kept = _with(known, committed, self.before)
-        if _is_progress(known, kept):
+        self.recent[at], progress = _remember(self.recent[at], committed, self.before)
+        if progress:
             self.moved[at] = time
-        self.recent[at] = without_passed(kept)
 
     def _learn(self, gap: int, before: int, committed: int, time: int) -> None:
         if gap > 0:

@@ -119,12 +119,12 @@ class CommitTable:
         if falls.any():
             old = np.arange(GAPS) < GAPS - self._remembered(here)[:, None]
             kept = np.where(falls[:, :, None] & old[:, None, :], NEVER, kept)
-        _changed(kept, changed, latest_beyond)
+        _forget(kept, changed, latest_beyond)
         kept[:, :, :-LATEST] = np.where(_rises(kept)[:, :, None], NEVER, kept[:, :, :-LATEST])
         few = ((known != NEVER).sum(axis=2) < LATEST) | (known == GONE).any(axis=2)
         progress = changed & (few | (kept.min(axis=2) > known.min(axis=2)))
         self.moved[:, here] = np.where(progress, time, self.moved[:, here])
-        _changed(kept, changed, without_passed)
+        _forget(kept, changed, without_passed)
         self.recent[:, here] = np.where(changed[:, :, None], kept, known)
 
     def _remembered(self, here: slice) -> Longs:
@@ -154,7 +154,7 @@ class CommitTable:
         return made
 
 
-def _changed(recent: Longs, which: Flags, rule: Callable[[Sequence[int]], list[int]]) -> None:
+def _forget(recent: Longs, which: Flags, rule: Callable[[Sequence[int]], list[int]]) -> None:
     """Forget what this rule forgets of the offsets that do not rise, in place: few."""
     for at, place in np.argwhere(which & ~_rises(recent)).tolist():
         found = rule([o for o in recent[at, place].tolist() if o != NEVER])

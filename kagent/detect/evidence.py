@@ -9,16 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import sqrt
-
-import numpy as np
 
 from kagent.detect.capacity import RARE_GAP_S, RECENT_MS
 from kagent.detect.commit_gaps import LONGEST_GAP_S, USUAL_GAP_S
 from kagent.detect.habits import habit
 from kagent.detect.state import Backlog, Fall, JudgeState, MemberState, Spell
 from kagent.lag.chance import CLEARLY, NOT_CHANCE, TAIL, UNSEEN
-from kagent.lag.log_ends import spacing_ms
 from kagent.lag.time_units import SECOND_MS
 from kagent.policy import Policy, shortened
 
@@ -102,21 +98,9 @@ def enough_growth(member: MemberState, gap: float, need: float, limits: Lateness
     if spell is None or spell.grown_s < need or spell.records < RECORDS:
         return False
     enough = spell.commits >= (COMMITS_RARE if gap >= RARE_GAP_S else NOT_CHANCE)
-    rose = _rose(spell.reference, member.lateness[-1][1], spell, limits)
+    # By more than it may be off.
+    rose = member.lateness[-1][1] > spell.reference + limits.rise + spell.unsure_s
     return enough and rose and _some_topic_grows(spell, limits)
-
-
-def _rose(then: float, now: float, spell: Spell, limits: LatenessLimits) -> bool:
-    """Whether a lateness (s) has risen by more than it may be off."""
-    return now > then + _off_s(now, bool(spell.extrapolated_s), limits) + spell.unsure_s
-
-
-def _off_s(late_s: float, extrapolated: bool, limits: LatenessLimits) -> float:
-    """How far a lateness may be off by the samples of log ends that it rests on, s; at least the least rise."""
-    # The standard deviation of a time that may lie anywhere between two samples. A topic that is read 900 s late on purpose was seen up to
-    # 8 s later than in the minute before.
-    spacing_s = int(spacing_ms(np.array([round(late_s * SECOND_MS)]))[0]) / SECOND_MS
-    return max(limits.rise, 0.0 if extrapolated else spacing_s / sqrt(12))
 
 
 def _some_topic_grows(spell: Spell, limits: LatenessLimits) -> bool:
@@ -125,8 +109,7 @@ def _some_topic_grows(spell: Spell, limits: LatenessLimits) -> bool:
     # delayed retries: nothing is read later than before.
     # Nor is one that is on time and swings by what a poll holds.
     return not spell.topics or any(
-        now >= limits.late and now > then + _off_s(now, topic in spell.older, limits)
-        for topic, (then, now) in spell.topics.items()
+        now >= limits.late and now > then + limits.rise for then, now in spell.topics.values()
     )
 
 

@@ -87,11 +87,9 @@ def _topics_rescaled(spell: Spell | None, look: Look) -> Spell | None:
     return replace(spell, topics=topics, older=older)
 
 
-def unsure_s(model: GroupModel, at: int, spell: Spell | None, extrapolated_s: float) -> float:
+def unsure_s(model: GroupModel, at: int, spell: Spell, extrapolated_s: float) -> float:
     """How far what the lateness rose by since the spell began may be off, s: what was read meanwhile came in a stretch of which the inflow
     is not known."""
-    if spell is None or not spell.extrapolated_s or not extrapolated_s:
-        return 0.0
     read_s = abs(spell.extrapolated_s - extrapolated_s)
     # Of all members, as the few minutes of one tell little of its own.
     usual = float(model.inflow.mid[at])
@@ -99,15 +97,10 @@ def unsure_s(model: GroupModel, at: int, spell: Spell | None, extrapolated_s: fl
     return _strays(variance, len(model.columns.rates), read_s) * read_s
 
 
-def unsure_of_topics(
-    model: GroupModel, at: int, spell: Spell | None, older: Mapping[str, Older]
-) -> dict[str, float]:
-    """The same of each topic, s; those that were extrapolated when the spell began and are."""
-    before = spell.older if spell else {}
-    read = {
-        topic: abs(before[topic].seconds - part.seconds) for topic, part in older.items() if topic in before
-    }
-    return {topic: round(_topic_strays(model, at, topic, s) * s, 1) for topic, s in read.items()}
+def topic_unsure_s(model: GroupModel, at: int, topic: str, then: Older, now: Older) -> float:
+    """The same of one topic, s."""
+    read_s = abs(then.seconds - now.seconds)
+    return _topic_strays(model, at, topic, read_s) * read_s
 
 
 def _topic_strays(model: GroupModel, at: int, topic: str, seconds: float) -> float:

@@ -6,7 +6,7 @@ record and ratios of lags jump when a client serves one partition's fetch after 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,9 @@ from kagent.detect.state import JudgeState
 from kagent.lag.log_ends import EndHistory
 from kagent.lag.measure import Floats, Lags, Longs
 from kagent.lag.observation import Observation
+
+Curve = tuple[Floats, Floats]
+"""Times of samples (ms), and the work that had arrived by then."""
 
 
 def lateness_s(
@@ -55,11 +58,13 @@ def virtual_lateness_s(
 ) -> float:
     """V of the member that holds these partitions: s before ``at`` (ms) at which their log ends, summed, were where its commits
     are now. Where the history is too short: its span, and the time in which the rest arrived at this inflow (work/s)."""
-    times, total = _summed(lags, ends, rows, cost)
+    curves = _curves(lags, ends, rows, cost)
+    times, total = _summed(curves)
     if not len(times) or work <= 0:
         return 0.0
-    now = float(np.interp(at, times, total))
-    reached = now - work
+    # What waits is counted to the last sample before the commit. To count what came since as read would make a member that is late on
+    # purpose look less late by up to the time between two samples, and in a burst by many times that.
+    reached = sum(_before(each, at) for each in curves) - work
     if reached >= total[0]:
         # The last sample at which no more than this had arrived; from there on it grew evenly to the next.
         after = int(np.searchsorted(total, reached, side="right"))
@@ -73,11 +78,25 @@ def virtual_lateness_s(
     return float(span + (total[0] - reached) / _continued(times, total, inflow))
 
 
+def off_between_samples_s(curve: Curve, when_ms: float) -> float:
+    """How far a lateness may be off, in s, that takes log ends to have grown evenly between the samples around this time."""
+    times, total = curve
+    after = int(times.searchsorted(when_ms, side="right"))
+    if not 0 < after < len(times):
+        return 0.0
+    near = slice(max(0, after - 2), after + 2)
+    rates = np.diff(total[near]) / np.diff(times[near])
+    # Where the rate changes by the factor k at the worst moment between two samples, the even line is off by this share of their distance.
+    least, most = np.sqrt([rates.min(), rates.max()])
+    spacing_s = float(times[after] - times[after - 1]) / 1000
+    return spacing_s * float((most - least) / (most + least)) if most > 0 else 0.0
+
+
 def continued_inflow(
     lags: Lags, ends: Mapping[str, EndHistory], rows: Longs, cost: Floats, inflow: float
 ) -> float:
     """At how much work/s the log ends of these partitions are taken to have grown before they were known."""
-    return _continued(*_summed(lags, ends, rows, cost), inflow)
+    return _continued(*arrivals(lags, ends, rows, cost), inflow)
 
 
 def _continued(times: Floats, total: Floats, inflow: float) -> float:
@@ -87,14 +106,30 @@ def _continued(times: Floats, total: Floats, inflow: float) -> float:
     return max(inflow, grew, 1e-3)
 
 
-def _summed(lags: Lags, ends: Mapping[str, EndHistory], rows: Longs, cost: Floats) -> tuple[Floats, Floats]:
-    """Work that had arrived at these partitions, over the times of the log-end samples."""
-    curves: list[tuple[Floats, Floats]] = []
+def arrivals(lags: Lags, ends: Mapping[str, EndHistory], rows: Longs, cost: Floats) -> Curve:
+    """Work that had arrived at these partitions by the times of the samples of their log ends."""
+    return _summed(_curves(lags, ends, rows, cost))
+
+
+def _before(curve: Curve, at: int) -> float:
+    """The work that had arrived in the last sample before a time (ms), or in the oldest one."""
+    times, work = curve
+    return float(work[max(0, int(times.searchsorted(at, side="right")) - 1)])
+
+
+def _curves(lags: Lags, ends: Mapping[str, EndHistory], rows: Longs, cost: Floats) -> list[Curve]:
+    """Work that had arrived at these partitions, for each topic."""
+    curves: list[Curve] = []
     for code in np.unique(lags.topic[rows]).tolist():
         mine = rows[lags.topic[rows] == code]
         times, records = ends[lags.topics[code]].curve(lags.partition[mine])
         if len(times):
             curves.append((times.astype(np.float64), np.asarray(records * float(cost[mine[0]]), np.float64)))
+    return curves
+
+
+def _summed(curves: Sequence[Curve]) -> Curve:
+    """The sum of these curves."""
     if len(curves) <= 1:
         return curves[0] if curves else (np.zeros(0), np.zeros(0))
     # Topics are sampled at different times, so all are read at the union of these, and only from the moment at which each has a

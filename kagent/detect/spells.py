@@ -16,11 +16,10 @@ from kagent.detect.extrapolation import (
     beyond_known_s,
     older_of_topics,
     rescaled,
-    unsure_of_topics,
-    unsure_s,
 )
 from kagent.detect.group_model import GroupModel
 from kagent.detect.habits import learned, learned_again
+from kagent.detect.lateness_error import unsure_of_topics, unsure_s
 from kagent.detect.look import Look
 from kagent.detect.state import Backlog, Fall, JudgeState, MemberState, Older, Spell, Window
 from kagent.lag.bound import Bound
@@ -87,8 +86,8 @@ def _after_look(
     known = rescaled(known, look)
     look = replace(
         look,
-        unsure_s=unsure_s(model, at, known.spell, look.extrapolated_s),
-        unsure=unsure_of_topics(model, at, known.spell, look.older),
+        unsure_s=unsure_s(model, at, known.spell, look),
+        unsure=unsure_of_topics(model, at, known.spell, look),
     )
     known = replace(known, spell=measured(known.spell, look), windows=_with_lateness(known.windows, look))
     spell = next_spell(known, look, limits)

@@ -43,18 +43,15 @@ def test_a_member_of_several_topics_falls_behind_in_one_of_them() -> None:
     assert enough(orders=(0.0, 66.0), retries=(899.0, 901.0))
 
 
-@pytest.mark.parametrize(("age_s", "off_s"), [(100.0, 3.0), (900.0, 8.7), (3600.0, 87.0)])
-def test_a_lateness_rises_by_more_than_samples_of_its_age_tell(age_s: float, off_s: float) -> None:
-    """All samples of the last three minutes are kept, then one in 30 s, after half an hour one in five minutes."""
-
-    def enough(now: float, **known: float) -> bool:
-        spell = Spell(NOW, NOW, age_s, 100.0, NOW, 20, 1000, **known)  # type: ignore[arg-type]
+def test_a_lateness_rises_by_more_than_it_may_be_off() -> None:
+    def enough(now: float, unsure_s: float) -> bool:
+        spell = Spell(NOW, NOW, 900.0, 100.0, NOW, 20, 1000, unsure_s=unsure_s)
         return evidence.enough_growth(MemberState(spell=spell, lateness=((NOW, now),)), 5, 60, LIMITS)
 
-    assert not enough(age_s + off_s - 0.5)
-    assert enough(age_s + off_s + 0.5)
-    # What is extrapolated rests on no samples of its age, and has a doubt of its own.
-    assert enough(age_s + 4.0, extrapolated_s=50.0)
+    assert enough(904.0, 0.0)
+    assert not enough(902.0, 0.0)
+    assert enough(924.0, 20.0)
+    assert not enough(922.0, 20.0)
 
 
 def test_two_commits_are_enough_where_they_are_rare() -> None:

@@ -11,7 +11,7 @@ from kagent.detect.observed_columns import gap_s
 from kagent.detect.state import JudgeState, MemberState
 from kagent.policy import Policy
 from tests.fixtures.findings import FINE, FOUR, LATE
-from tests.fixtures.timeline import Timeline
+from tests.fixtures.timeline import Rate, Timeline
 
 KNOWN = JudgeState(first_seen=0)
 
@@ -21,6 +21,16 @@ def test_a_member_that_reads_five_minutes_behind_is_five_minutes_late() -> None:
     world.run(1200)
 
     assert observe(world.observe(), KNOWN, Policy()).lateness[0] == pytest.approx(300, abs=8)
+
+
+@pytest.mark.parametrize("seconds", range(1200, 1230, 3))
+def test_a_burst_of_now_makes_nobody_less_late_that_reads_minutes_behind(seconds: int) -> None:
+    """What came between the last sample and the commit is not taken for read: at ten times the inflow it would be fifty seconds' worth."""
+    inflow: list[Rate] = [lambda s: 20.0 if s <= 1190 else 200.0, 20.0]
+    world = Timeline(inflow, {"m0": (0, 1)}, {"m0": lambda s: 0.0 if s <= 300 else 40.0}, order="even")
+    world.run(seconds)
+
+    assert observe(world.observe(), KNOWN, Policy()).lateness_at_commit[0] == pytest.approx(300, abs=2)
 
 
 def test_a_burst_is_as_old_as_it_is_not_as_long_as_it_would_take_at_the_usual_rate() -> None:

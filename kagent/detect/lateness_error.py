@@ -1,0 +1,45 @@
+"""How far the difference of two latenesses may be off by what is known of the log ends: between two samples, or beyond the oldest one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kagent.detect import extrapolation
+from kagent.detect.group_model import GroupModel
+from kagent.detect.lateness import arrivals, off_between_samples_s
+from kagent.detect.look import Look
+from kagent.detect.state import Spell
+from kagent.lag.measure import Floats, Longs
+from kagent.lag.time_units import SECOND_MS
+
+
+def unsure_s(model: GroupModel, at: int, spell: Spell | None, look: Look) -> float:
+    """How far what a member's lateness rose by since the spell began may be off, s."""
+    if spell is None:
+        return 0.0
+    if spell.extrapolated_s and look.extrapolated_s:
+        return extrapolation.unsure_s(model, at, spell, look.extrapolated_s)
+    return _between_samples_s(model, model.held_of(at), model.cost, spell, spell.reference, look, look.trend)
+
+
+def unsure_of_topics(model: GroupModel, at: int, spell: Spell | None, look: Look) -> dict[str, float]:
+    """The same of each topic that it held when the spell began, s."""
+    if spell is None:
+        return {}
+    return {t: round(_topic_s(model, at, t, spell, look), 1) for t in look.topics if t in spell.topics}
+
+
+def _topic_s(model: GroupModel, at: int, topic: str, spell: Spell, look: Look) -> float:
+    if topic in spell.older and topic in look.older:
+        return extrapolation.topic_unsure_s(model, at, topic, spell.older[topic], look.older[topic])
+    records, then = np.ones(len(model.lags)), spell.topics[topic][0]
+    return _between_samples_s(model, model.held_of(at, topic), records, spell, then, look, look.topics[topic])
+
+
+def _between_samples_s(
+    model: GroupModel, rows: Longs, cost: Floats, spell: Spell, then: float, look: Look, now: float
+) -> float:
+    """Of the lateness of these partitions when the spell began and at the look, s each."""
+    curve = arrivals(model.lags, model.seen.ends, rows, cost)
+    read = (spell.began - then * SECOND_MS, look.time - now * SECOND_MS)
+    return sum(off_between_samples_s(curve, at) for at in read)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
-from statistics import median
+from statistics import mean, median, stdev
 
 import numpy as np
 
@@ -35,10 +35,16 @@ MOST, RECENT_MS, OLDEST_MS = GAPS, round(TAIL * LATELY_MS), round(TAIL * LONGEST
 last time; what is older than two hours tells nothing of now, and what is known now promises nothing beyond two hours."""
 PRIOR_SD, PRIOR_WEIGHT = 0.2, NOT_CHANCE - 1
 """Two windows must not be certain."""
+STUDENT = {3: 2.92, 4: 2.35}
+"""Of so few runs of windows: Student's t of two and three degrees of freedom, for as much certainty as Z gives of many."""
 RESOLVED = 1 + Z * PRIOR_SD / sqrt(MOST)
 """What twelve windows resolve, ten per cent: a speed, an inflow or a time to catch up that differs by less is the same."""
 USABLE = 0.85
 """Of its speed a member should get at most this share: with all of it a backlog never drains, and the inflow is never even."""
+
+
+Estimate = tuple[float, float, float]
+"""Work/s at least, likeliest and at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +73,9 @@ def kept(windows: Sequence[Window], now: int) -> tuple[Window, ...]:
     return tuple(w for w in windows if now - w.until <= OLDEST_MS)[-MOST:]
 
 
-def pooled_variance(seen: float, count: int) -> float:
+def pooled_variance(seen: float, count: int, prior: float = PRIOR_SD**2) -> float:
     """The variance of this many windows together with what is known of windows beforehand."""
-    return (count * seen + PRIOR_WEIGHT * PRIOR_SD**2) / (count + PRIOR_WEIGHT)
+    return (count * seen + PRIOR_WEIGHT * prior) / (count + PRIOR_WEIGHT)
 
 
 def waits_on_purpose(windows: Sequence[Window], now: int, rise_s: float) -> bool:
@@ -93,10 +99,16 @@ def busy_lately(windows: Sequence[Window], now: int) -> bool:
     return len(windows) >= NOT_CHANCE and now - windows[-NOT_CHANCE].until <= RECENT_MS
 
 
-def samples(windows: Sequence[Window], cost: Mapping[str, float], now: int) -> list[float]:
-    """Work/s of each window that counts."""
+def samples(windows: Sequence[Window], cost: Mapping[str, float], now: int, together: int = 1) -> list[float]:
+    """Work/s of each window that counts, or of each run of so many of them."""
     use = recent(windows, now)
-    return [sum(cost.get(t, 1.0) * n for t, n in w.records.items()) / w.seconds for w in use]
+    runs = [use[at : at + together] for at in range(len(use) % together, len(use), together)]
+    return [_rate(run, cost) for run in runs]
+
+
+def _rate(run: Sequence[Window], cost: Mapping[str, float]) -> float:
+    done = sum(cost.get(t, 1.0) * n for w in run for t, n in w.records.items())
+    return done / sum(w.seconds for w in run)
 
 
 def done_per_s(windows: Sequence[Window], now: int) -> dict[str, float]:
@@ -130,7 +142,7 @@ def noise_of(members: Sequence[Sequence[float]]) -> float:
     return pooled_variance(seen / total, total) if total else PRIOR_SD**2
 
 
-def estimate(rates: Sequence[float], noise: float) -> tuple[float, float, float] | None:
+def estimate(rates: Sequence[float], noise: float) -> Estimate | None:
     """At least, likeliest and at most: the median, so that a pause is one window and no slow machine; None without any.
 
     ``noise``: the relative variance of a window in its group; a member whose own windows stray further has its own.
@@ -144,16 +156,42 @@ def estimate(rates: Sequence[float], noise: float) -> tuple[float, float, float]
     return mid * max(0.0, 1 - error), mid, mid * (1 + error)
 
 
+def of_runs(windows: Sequence[Window], cost: Mapping[str, float], now: int) -> Estimate | None:
+    """The estimate by what the member did in each run of three windows; None below three runs.
+
+    One that is quick and slow by turns, as by a limit of requests a minute, does something else in each window and much the same in each
+    run. So the error of a mean of values that depend on each other is estimated: batch means,
+    Schmeiser 1982, https://doi.org/10.1287/opre.30.3.556.
+    """
+    rates = samples(windows, cost, now, NOT_CHANCE)
+    mid = mean(rates) if len(rates) in STUDENT else 0.0
+    if mid <= 0:
+        return None
+    seen = stdev(rates) ** 2 / mid**2
+    known = max(seen, pooled_variance(seen, len(rates), PRIOR_SD**2 / NOT_CHANCE))
+    error = STUDENT[len(rates)] * sqrt(known / len(rates))
+    return mid * max(0.0, 1 - error), mid, mid * (1 + error)
+
+
 def of_windows(
     members: Sequence[Sequence[Window]], cost: Mapping[str, float], now: int, keeps_up_with: Floats
 ) -> Capacity:
     """The capacity of every member, from its busy windows."""
-    rates = [samples(kept(windows, now), cost, now) for windows in members]
+    young = [kept(windows, now) for windows in members]
+    rates = [samples(windows, cost, now) for windows in young]
     noise = noise_of(rates)
-    return of_members([estimate(each, noise) for each in rates], keeps_up_with)
+    singly, by_runs = [estimate(each, noise) for each in rates], [of_runs(each, cost, now) for each in young]
+    return of_members([_surer(a, b) for a, b in zip(singly, by_runs, strict=True)], keeps_up_with)
 
 
-def of_members(found: Sequence[tuple[float, float, float] | None], keeps_up_with: Floats) -> Capacity:
+def _surer(singly: Estimate | None, by_runs: Estimate | None) -> Estimate | None:
+    """The estimate with less doubt."""
+    if singly is None or by_runs is None or singly[1] <= 0:
+        return singly
+    return min(singly, by_runs, key=lambda each: (each[2] - each[0]) / each[1])
+
+
+def of_members(found: Sequence[Estimate | None], keeps_up_with: Floats) -> Capacity:
     """The capacity of every member, from the estimates of those that were ever busy. One that was never busy can do at least what it keeps up with, and is taken for a usual one
     where some member was busy; at most it can do what the fastest can."""
     measured = np.array([f is not None for f in found], bool)

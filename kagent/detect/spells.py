@@ -247,8 +247,7 @@ def next_spell(known: MemberState, look: Look, limits: LatenessLimits) -> Spell 
         topics=_topics(spell.topics, look, began),
         older=_older(spell, look) if began else spell.older,
     )
-    # Back to where it began: late by habit or on purpose, not later and later. For two looks: a client that serves its partitions
-    # in turn swings from look to look by what one fetch holds.
+    # Back to where it began: late by habit or on purpose, not later and later.
     fell = not began and look.trend <= reference and _was_back(known, spell, reference, limits)
     over = look.lateness < limits.over or look.drain < limits.drain_over
     # Not grown for as long as is evidence that it grows. Two gaps on top, or a member with rare commits would end its spell between two
@@ -278,11 +277,15 @@ def _older(spell: Spell, look: Look) -> dict[str, Older]:
 
 
 def _was_back(known: MemberState, spell: Spell, reference: float, limits: LatenessLimits) -> bool:
-    """Whether the look before, if it came after the spell's first stretch, was back at its beginning already."""
+    """Whether all looks of the stretch before this one, which came after the spell's first stretch, were back at its beginning."""
     if not known.lateness:
         return False
-    time, lateness = known.lateness[-1]
-    return time - spell.began > limits.growing_need * 1000 and lateness <= reference
+    stretch_ms = limits.growing_need * 1000
+    last, _ = known.lateness[-1]
+    # Like with like: the reference is the highest of a stretch. A member that is slow and fast by turns, or serves its partitions in turn,
+    # swings from look to look and is not back in the trough.
+    latest = [(time, late) for time, late in known.lateness if time >= last - stretch_ms]
+    return latest[0][0] - spell.began > stretch_ms and all(late <= reference for _, late in latest)
 
 
 def next_backlog(known: MemberState, look: Look, limits: LatenessLimits) -> Backlog | None:

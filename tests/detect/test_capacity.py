@@ -62,6 +62,33 @@ def test_a_member_whose_windows_stray_further_than_its_peers_is_known_no_better_
     assert found[2] - found[0] == pytest.approx(2 * Z * 0.4 * 1.4826 / 12**0.5 * 100)
 
 
+def test_a_member_that_is_quick_and_slow_by_turns_is_known_by_what_three_windows_did() -> None:
+    """Slow for 45 s and quick for 45 s, in windows of 30 s: 16, 100 and 49 records/s, always 55 in three of them."""
+    found = capacity.of_windows([windows(*[16, 100, 49] * 4)], {}, NOW, np.zeros(1)).rate
+
+    assert found.mid[0] == pytest.approx(55)
+    assert found.high[0] - found.low[0] < 0.2 * 55
+
+
+def test_a_pause_makes_no_slow_machine_of_three_windows_either() -> None:
+    found = capacity.of_windows([windows(*[100] * 7, 5, 5, *[100] * 3)], {}, NOW, np.zeros(1)).rate
+
+    assert found.mid[0] == pytest.approx(100)
+
+
+def test_windows_that_stray_by_chance_are_known_no_better_by_three() -> None:
+    random, missed_alone, missed = np.random.default_rng(7), 0, 0
+    for _ in range(300):
+        chance = windows(*(100 * random.normal(1, 0.2, 12)).tolist())
+        by_itself = alone(capacity.samples(chance, {}, NOW))
+        assert by_itself is not None
+        rate = capacity.of_windows([chance], {}, NOW, np.zeros(1)).rate
+        missed_alone += not by_itself[0] <= 100 <= by_itself[2]
+        missed += not rate.low[0] <= 100 <= rate.high[0]
+
+    assert missed <= missed_alone + 6  # two in a hundred
+
+
 def test_windows_of_the_last_ten_minutes_are_preferred_and_two_hours_are_the_limit() -> None:
     old = [Window(NOW - 3_600_000 - at, 30.0, {"t": 300}) for at in range(4)]
     young = windows(100, 100, 100)

@@ -159,10 +159,21 @@ def test_a_client_that_serves_its_partitions_in_turn_does_not_begin_anew_at_each
     assert evidence.enough_growth(known, 13, 60, LIMITS)
 
 
-def test_two_looks_at_the_beginning_again_end_a_spell() -> None:
-    known = after([*rising(90), look(90, 60.5), look(95, 60.5)])
+def test_a_minute_at_the_beginning_again_ends_a_spell() -> None:
+    back = [look(90 + t, 60.5) for t in range(0, 70, 5)]
 
-    assert known.spell is None
+    assert after([*rising(90), *back[:2]]).spell is not None
+    assert after([*rising(90), *back]).spell is None
+
+
+def test_a_member_that_is_slow_and_quick_by_turns_does_not_begin_anew_in_each_trough() -> None:
+    """As measured of a librdkafka consumer that was slow for 20 s and quick for 20 s: later by 16 s a turn, and less late by 11 s."""
+    turns = [16 * t / 20 if t < 20 else 16 - 11 * (t - 20) / 20 for t in range(0, 40, 5)]
+    late = [61.0 + 5 * turn + more for turn in range(8) for more in turns]
+    known = after([look(5 * at, one) for at, one in enumerate(late)])
+
+    assert known.spell is not None
+    assert evidence.enough_growth(known, 5, 120, LIMITS)
 
 
 def test_what_drains_soon_is_no_spell() -> None:

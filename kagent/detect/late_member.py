@@ -42,6 +42,13 @@ class LateMember:
         return self.model.rows_of(self.at)
 
     @property
+    def heaviest(self) -> tuple[int, ...]:
+        """Places of the fewest of its partitions that have half of its work, most work first."""
+        work = (self.model.columns.backlog * self.model.cost)[self.rows]
+        count = int(np.searchsorted(work.cumsum(), work.sum() / 2)) + 1
+        return tuple(self.rows[:count].tolist())
+
+    @property
     def speed(self) -> tuple[float, float, float]:
         """Its capacity in work/s: at least, likeliest, at most."""
         rate = self.model.capacity.rate

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+import numpy as np
+
 from kagent.detect.detectors import stalled_partition
 from kagent.detect.finding import Finding
 from kagent.detect.group_model import GroupModel
-from kagent.detect.seconds_behind import uncommitted_s
+from kagent.detect.seconds_behind import members_behind_s, uncommitted_s
 
 Condition = Literal["open", "suspect", "blind", "no_members", "healthy"]
 """open: an incident is open; suspect: something is the matter, or a member is late or a partition stands and kagent does not know
@@ -34,6 +36,12 @@ def waits_for_evidence(model: GroupModel | None, findings: Sequence[Finding]) ->
     not enough evidence yet to report it."""
     if model is None:
         return False
-    # Who is late on purpose has none of these: such a group is healthy.
-    silent = float(uncommitted_s(model).max(initial=0.0)) >= model.policy.min_behind
-    return bool(findings) or silent or stalled_partition.next_to_find(model) is not None
+    if findings or float(uncommitted_s(model).max(initial=0.0)) >= model.policy.min_behind:
+        return True
+    return is_late_for_now(model) or stalled_partition.next_to_find(model) is not None
+
+
+def is_late_for_now(model: GroupModel) -> bool:
+    """Whether a member is late, and not on purpose: as after a rebalance, when what it is late by may still come from that."""
+    late = np.flatnonzero(members_behind_s(model) >= max(model.policy.min_behind, 1.0)).tolist()
+    return any(not model.waits_on_purpose(at) for at in late)

@@ -17,9 +17,9 @@ from kagent.detect.group_model import GroupModel
 from kagent.detect.seconds_behind import behind_s, is_unknown, members_behind_s, uncommitted_s, without_commit
 from kagent.detect.state import JudgeState
 from kagent.detect.without_members import UnreadRecords, has_no_reader, unread_records
-from kagent.incident.condition import condition_of, waits_for_evidence
+from kagent.incident.condition import condition_of, is_late_for_now, waits_for_evidence
 from kagent.incident.evaluate import Judgement
-from kagent.incident.suppression import REASONS, waits_for
+from kagent.incident.suppression import REASONS, settles, waits_for
 from kagent.lag.log_ends import UNKNOWN
 from kagent.lag.membership import NOBODY
 from kagent.lag.observation import Observation
@@ -72,7 +72,7 @@ def explain(judged: Judgement, looked: Looked | None = None) -> dict[str, Any]:
         ),
         "seconds_behind": _behind_s(model, unread),
         "open": judged.state.incident.id if judged.state.incident else None,
-        "not_opened": _not_opened(judged, lead),
+        "not_opened": _not_opened(model, judged, lead),
         "blind": model.seen.blind,
         "lag_as_of": model.seen.measured_at,
         "skew": model.shown_skew,
@@ -229,10 +229,13 @@ def _past(state: JudgeState, model: GroupModel) -> dict[str, Any]:
     }
 
 
-def _not_opened(judged: Judgement, lead: Finding | None) -> str | None:
-    if judged.state.incident or (lead is None and judged.suppressed_by is None):
+def _not_opened(model: GroupModel, judged: Judgement, lead: Finding | None) -> str | None:
+    if judged.state.incident:
         return None
     reason = judged.rejected_by or judged.suppressed_by
+    # Right after a rebalance nothing is found of a late member.
+    if lead is None and reason is None and settles(model) and is_late_for_now(model):
+        reason = "settling"
     return REASONS.get(reason, reason) if reason else None
 
 

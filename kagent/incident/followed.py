@@ -73,14 +73,15 @@ def _share_held(roster: Roster, given: Advised) -> float:
 
 
 def _is_restarted(roster: Roster, given: Advised) -> bool:
-    gone = given.member not in roster.names
-    return given.verdict in ONE_MEMBER and (gone or _another(roster, given))
-
-
-def _another(roster: Roster, given: Advised) -> bool:
-    """A member of that name under another id: it was restarted."""
-    at = roster.names.index(given.member)
-    return roster.members[at].member_id not in given.started_with
+    if given.verdict not in ONE_MEMBER:
+        return False
+    # Under its name or another one: names of pods change. One that merely left was expelled, as it did not poll for too long.
+    new = [
+        name
+        for name, m in zip(roster.names, roster.members, strict=True)
+        if m.member_id not in given.started_with
+    ]
+    return given.member in new or (given.member not in roster.names and bool(new))
 
 
 def _holds(roster: Roster, topic: str, partition: int, member: str) -> bool:

@@ -228,8 +228,9 @@ def _noticed(model: GroupModel, incident: Incident) -> Incident:
 
 
 def _rests_on_assignment(incident: Incident) -> bool:
-    """Whether what was advised is void under another assignment: of a group that is unstable each rebalance brings one, and the advice holds."""
-    return OF[Verdict(incident.verdict)].ASKS is not Asks.NOTHING
+    """Whether what was advised is void under another assignment. What is said of a partition holds whoever reads it: a member that crashes at
+    a record brings another assignment each time."""
+    return OF[Verdict(incident.verdict)].ASKS is Asks.ASSIGNMENT
 
 
 def _settled(model: GroupModel, incident: Incident) -> bool:

@@ -32,7 +32,7 @@ def leading_first(model: GroupModel, findings: tuple[Finding, ...]) -> tuple[Fin
     """The findings, in a cooldown the first of those that it lets through at the head: what may not open now hides nothing that may."""
     if model.now >= model.state.cooldown_until:
         return findings
-    lead = next((finding for finding in findings if _outranks_cooldown(model, finding)), None)
+    lead = next((found for found in findings if found.ripe and _is_news(model, found)), None)
     return findings if lead is None else (lead, *(other for other in findings if other is not lead))
 
 
@@ -40,7 +40,7 @@ def suppression_reason(model: GroupModel, lead: Finding) -> str | None:
     """Why this finding is not published now; None if it may be."""
     if model.seen.muted:
         return "muted"
-    if model.now < model.state.cooldown_until and not _outranks_cooldown(model, lead):
+    if model.now < model.state.cooldown_until and not _is_news(model, lead):
         return "cooldown"
     if not lead.ripe:
         return waits_for(model, lead) or "evidence"
@@ -59,9 +59,9 @@ def _drains_in_time(model: GroupModel, member: int) -> bool:
     return bool(model.capacity.measured[member]) and float(model.drain[member]) <= model.policy.hold
 
 
-def _outranks_cooldown(model: GroupModel, lead: Finding) -> bool:
+def _is_news(model: GroupModel, lead: Finding) -> bool:
     """Whether it is news beside what resolved a short time ago: more urgent than that was, a standstill as late as a page, or something else."""
-    if not lead.ripe:
+    if lead.verdict is None:
         return False
     if more_urgent(lead, model.state.cooldown_of) or _is_something_else(model, lead):
         return True
@@ -93,6 +93,9 @@ def _spread_only(model: GroupModel) -> str | None:
         return None
     if roster is None or roster.state not in READY or roster.stale:
         return "not_stable"
-    if model.as_of - model.state.assigned_at < model.policy.settle * 1000:
-        return "settling"
-    return None
+    return "settling" if settles(model) else None
+
+
+def settles(model: GroupModel) -> bool:
+    """Whether the group rebalanced so lately that its lag may come from that."""
+    return model.as_of - model.state.assigned_at < model.policy.settle * 1000

@@ -161,6 +161,29 @@ def test_another_slow_member_does_not_wait_for_the_cooldown_of_the_first() -> No
     assert (suppressed(name), suppressed("another")) == ("cooldown", None)
 
 
+@pytest.mark.parametrize(("partitions", "suppressed_by"), [((4, 5), None), ((0, 5), "cooldown")])
+def test_uneven_work_in_other_partitions_does_not_wait_for_the_cooldown_of_the_first(
+    partitions: tuple[int, ...], suppressed_by: str | None
+) -> None:
+    """Partitions 0 and 1 are the heaviest now."""
+    world, found = ripe()
+    cooling = {"cooldown_until": world.now + 10**6, "cooldown_of": "rebalance"}
+    places = tuple(("t", partition) for partition in partitions)
+    state = replace(found.state, cooldown_partitions=places, **cooling)  # type: ignore[arg-type]
+    seen = replace(world.observe(), now=world.now + 1)
+
+    assert judge(seen, state, Policy(page_behind=0)).suppressed_by == suppressed_by
+
+
+def test_what_no_cooldown_holds_back_waits_for_its_evidence() -> None:
+    cooling = {"cooldown_until": 10**14, "cooldown_of": "stalled"}
+    state = JudgeState(first_seen=0, **cooling)  # type: ignore[arg-type]
+    reasons = {one.suppressed_by for one in judged(skewed(), 320, state, policy=Policy(evidence=4))}
+
+    assert "evidence" in reasons
+    assert "cooldown" not in reasons
+
+
 @pytest.mark.parametrize(("after", "suppressed_by"), [("hot_partition", None), ("stalled", "cooldown")])
 def test_an_open_transaction_waits_for_the_cooldown_of_another_standstill_alone(
     after: str, suppressed_by: str | None

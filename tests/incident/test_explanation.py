@@ -45,6 +45,20 @@ def test_before_it_is_ripe_it_tells_what_is_missing_and_what_adds() -> None:
     assert "behind, 2 partitions" in said
 
 
+def test_a_member_that_is_late_after_a_rebalance_makes_its_group_suspect_and_tells_why_nothing_is_reported() -> (
+    None
+):
+    world = Timeline([150.0, 150, 50, 50, 50, 50], HELD, dict.fromkeys(HELD, 220.0))
+    late = judged(world, 320, policy=Policy(evidence=4))[-1]
+    world.held = {"m0": (0, 1), "m1": (4, 5), "m2": (2, 3)}
+    world.at = dict.fromkeys(world.held, 0)
+    found = judged(world, 20, late.state, policy=Policy(evidence=4))[-1]
+    story = explain(found, look_at(found, world.observe(), found.state, Policy()))
+
+    assert (story["verdict"], story["condition"]) == ("balanced", "suspect")
+    assert story["not_opened"] == REASONS["settling"]
+
+
 def test_of_a_member_of_which_the_measurements_tell_nothing_yet_no_verdict_is_named(group: Any) -> None:
     names = ("m0", "m1", "m2", "m3")
     made = group({"t": 8 * [{**LATE, "lag": 20_000}]}, FOUR)

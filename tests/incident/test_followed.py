@@ -22,6 +22,15 @@ def roster(held: Mapping[str, tuple[int, ...]], protocol: str = "range", prefix:
     return Roster.of(group_view("g", members=members, protocol=protocol))
 
 
+def replaced() -> Roster:
+    """Another member in the place of the first."""
+    members = [
+        member_view(name, member_id=id_, subscriptions=("t",), assigned={"t": partitions})
+        for name, id_, partitions in (("b", "id-b", (3,)), ("c", "new-c", (0, 1, 2)))
+    ]
+    return Roster.of(group_view("g", members=members))
+
+
 def incident(verdict: str = "rebalance", *others: OtherAction) -> Incident:
     """Its plan moves partition 2 to the second member, and predicts 25 s and a skew of 1.3."""
     present = roster(BEFORE)
@@ -55,6 +64,8 @@ FOUR = {name: (at,) for at, name in enumerate("abcd")}
         (incident("rebalance", SCALE, SWITCH), roster(DEALT, "roundrobin"), Prediction(60.0, 1.1)),
         (incident("rebalance", SWITCH, SCALE), roster(FOUR), Prediction(90.0)),
         (incident("slow_member"), roster(BEFORE, prefix="new"), Prediction()),
+        (incident("slow_member"), roster({"b": (0, 1, 3)}), None),
+        (incident("slow_member"), replaced(), Prediction()),
         (incident("slow_member"), roster(PLAN_HELD), Prediction(25.0, 1.3)),
         (incident("slow_member"), roster(PLAN_HELD, prefix="new"), Prediction(25.0, 1.3)),
         # Both that were advised together, or neither.
@@ -70,6 +81,8 @@ FOUR = {name: (at,) for at, name in enumerate("abcd")}
         "another assignor as the last action",
         "more members",
         "a restart",
+        "a member that left: it may have been expelled",
+        "a new pod in its place",
         "the plan in place of a restart",
         "the plan by a restart",
         "both at once",

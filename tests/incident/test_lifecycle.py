@@ -72,9 +72,11 @@ def test_a_plan_that_is_superseded_stays_so_when_the_group_gets_out_of_sight_and
     ]
 
 
-def test_the_advice_for_a_group_that_is_unstable_is_not_superseded_by_its_next_rebalance() -> None:
+def test_what_is_said_of_a_group_that_is_unstable_or_of_a_partition_is_not_superseded_by_a_rebalance() -> (
+    None
+):
     statuses = []
-    for verdict in (Verdict.REBALANCE, Verdict.UNSTABLE):
+    for verdict in (Verdict.REBALANCE, Verdict.UNSTABLE, Verdict.STALLED):
         world, state, _ = opened()
         assert state.incident is not None
         state = replace(state, incident=replace(state.incident, verdict=str(verdict)))
@@ -82,7 +84,7 @@ def test_the_advice_for_a_group_that_is_unstable_is_not_superseded_by_its_next_r
         world.at = dict.fromkeys(world.held, 0)
         statuses.append([m.status for one in judged(world, 20, state) for m in one.messages])
 
-    assert statuses == [[Status.SUPERSEDED], []]
+    assert statuses == [[Status.SUPERSEDED], [], []]
 
 
 def test_a_pipeline_that_is_late_now_and_then_is_no_news() -> None:

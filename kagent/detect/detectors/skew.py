@@ -17,6 +17,7 @@ import numpy as np
 
 from kagent.contract.recommendation import Verdict
 from kagent.detect.capacity import RESOLVED
+from kagent.detect.facts import named
 from kagent.detect.finding import ROWS, Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.late_member import LateMember, Line
@@ -104,6 +105,7 @@ def _evidence(member: LateMember, best: float, enough: bool) -> dict[str, Any]:
         "may_not_be_enough": not enough,
         "gets_per_s": round(records * member.inflow[1], 2),
         "does_per_s": round(records * member.speed[1], 2),
+        "partitions": named(member.model, member.heaviest),
     }
 
 

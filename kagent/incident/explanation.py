@@ -93,6 +93,7 @@ def explain(judged: Judgement, looked: Looked | None = None) -> dict[str, Any]:
         "co_partitioned": co_partitioned(model.policy, model.kind),
         "recommendation": message.model_dump(mode="json", by_alias=True) if message else None,
         "frontier_unit": _frontier_unit(diagnosis),
+        "frontier_cautious": bool(diagnosis and diagnosis.reassignment and diagnosis.reassignment.cautious),
         "others": [str(f.verdict) for f in found[1:] if f.verdict],
         **_past(judged.state, model),
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from kagent.contract.recommendation import Recommendation, Verdict
@@ -53,9 +53,7 @@ def lines(story: dict[str, Any]) -> list[str]:
         out.append(_topic_line(t))
     if story["topics"]:
         out.append(LAG)
-    return out + (
-        _advice_lines(Recommendation.model_validate(raw), story.get("frontier_unit")) if raw else []
-    )
+    return out + (_advice_lines(Recommendation.model_validate(raw), _frontier_of(story)) if raw else [])
 
 
 def _of_then(story: dict[str, Any]) -> str:
@@ -154,7 +152,7 @@ def _topic_line(t: dict[str, Any]) -> str:
     return f"  {t['topic']}: {', '.join(parts)}"
 
 
-def _advice_lines(message: Recommendation, frontier_unit: str | None) -> list[str]:
+def _advice_lines(message: Recommendation, frontier: str | None) -> list[str]:
     marks = {"yes": "do", "unknown": "perhaps", "no": "not possible"}
     out = []
     for action in message.actions:
@@ -174,17 +172,24 @@ def _advice_lines(message: Recommendation, frontier_unit: str | None) -> list[st
         note = f", unsafe: {other.unsafe}" if other.unsafe else ""
         out.append(f"  with {other.strategy}: skew {other.skew:.2f}, {counted(other.moves, 'move')}{note}")
     if message.frontier:
-        out.append(_frontier_line(message, frontier_unit))
+        out.append(_frontier_line(message, frontier))
     return out
 
 
-def _frontier_line(message: Recommendation, unit: str | None) -> str:
+def _frontier_of(story: Mapping[str, Any]) -> str | None:
+    """What the numbers of the frontier are, in words, where they are times until all have caught up; else None."""
+    if story.get("frontier_unit") != "drain":
+        return None
+    # What is likely stands with the plan, and may be minutes where the cautious end is hours.
+    cautious = ", estimated cautiously" if story.get("frontier_cautious") else ""
+    return f"time until all members have caught up{cautious}"
+
+
+def _frontier_line(message: Recommendation, frontier: str | None) -> str:
     """What each number of moves reaches; 3,525 s until all have caught up must not read as the time for the lag of now."""
-    what = "longest time of a member to process its lag"
+    what = frontier or "longest time of a member to process its lag"
     amount: Callable[[float], str] = span
-    if unit == "drain":
-        what = "time until all members have caught up"
-    elif message.work_unit != "seconds":
+    if frontier is None and message.work_unit != "seconds":
         what, amount = "most records of a member", rounded
     reached = (f"{amount(value)} with {counted(moves, 'move')}" for moves, value in message.frontier)
     return f"  {what}: {', '.join(reached)}"

@@ -228,7 +228,7 @@ def test_what_moves_reach_has_its_unit() -> None:
     of_work = "\n".join(lines(story | {"frontier_unit": "work"}))
 
     assert story["frontier_unit"] == "drain"
-    assert re.search(r"time until all members have caught up: .* with 3 moves", told)
+    assert re.search(r"time until all members have caught up, estimated cautiously: .* with 3 moves", told)
     assert re.search(r"longest time of a member to process its lag: .* with 3 moves", of_work)
 
 

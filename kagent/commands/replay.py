@@ -102,7 +102,7 @@ def command(
             click.echo(output.escaped(to_bytes(message).decode()))
         return
     if replayed.messages or not form.is_table:
-        output.print_list(form, LISTING, [_record(message) for message in replayed.messages], _cells)
+        output.print_list(form, LISTING, list(map(_record, replayed.messages, replayed.published_ms)), _cells)
     if form.is_table:
         _print_silent(replayed.messages, replayed.suppressed_by, policies)
 
@@ -142,11 +142,11 @@ def _print_silent(
     )
 
 
-def _record(message: Recommendation) -> Record:
-    """A message as a row."""
+def _record(message: Recommendation, published_ms: int) -> Record:
+    """A message as a row; its time is when it is published, its ``as_of`` that of its numbers."""
     return {
         "as_of": message.as_of,
-        "time": datetime.fromtimestamp(message.as_of / 1000, UTC).isoformat(),
+        "time": datetime.fromtimestamp(published_ms / 1000, UTC).isoformat(),
         "cluster": message.cluster,
         "group": message.group,
         "status": message.status.value,

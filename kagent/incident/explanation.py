@@ -9,6 +9,7 @@ import numpy as np
 
 from kagent.contract.recommendation import Status
 from kagent.detect.capacity import OLDEST_MS, kept
+from kagent.detect.commit_gaps import USUAL_GAP_S
 from kagent.detect.committers import co_partitioned
 from kagent.detect.decision import examine
 from kagent.detect.detectors import stalled_partition
@@ -141,7 +142,15 @@ def _calm(model: GroupModel, unread: UnreadRecords | None) -> str:
         if model.age[1][model.owner == at].any():
             return f"No member is known to be late: {model.names[at]} is behind by {late_s} at least; late is {least} or more (`min_behind`)."
         return f"No member is late: {model.names[at]} is the furthest behind, by {late_s}; late is {least} or more (`min_behind`)."
-    return f"{model.names[at]} is {span(float(behind[at]))} behind{_caught_up(model, at)}."
+    return f"{model.names[at]} {_was_behind(model, at, float(behind[at]))}{_caught_up(model, at)}."
+
+
+def _was_behind(model: GroupModel, at: int, behind_s: float) -> str:
+    """How far behind a member is, and when, where that was some time ago."""
+    ago_s = (model.now - int(model.columns.committed_at[at])) / SECOND_MS
+    if ago_s < USUAL_GAP_S:
+        return f"is {span(behind_s)} behind"
+    return f"was {span(behind_s)} behind at its last commit, {span(ago_s)} ago"
 
 
 def _caught_up(model: GroupModel, at: int) -> str:
@@ -149,8 +158,10 @@ def _caught_up(model: GroupModel, at: int) -> str:
     if model.waits_on_purpose(at):
         return ", no more and no less than some minutes ago: it may read its records late on purpose"
     drain_s = float(model.drain[at])
+    if not model.capacity.measured[at]:
+        return "; how fast it can be is not known yet"
     # What is known now tells nothing of beyond two hours.
-    if not model.capacity.measured[at] or not 0 < drain_s <= OLDEST_MS / SECOND_MS:
+    if not 0 < drain_s <= OLDEST_MS / SECOND_MS:
         return ""
     records = model.records_per_work(at)
     gets, processes = (rounded(records * float(of.mid[at])) for of in (model.inflow, model.capacity.rate))

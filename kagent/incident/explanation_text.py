@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kagent.contract.recommendation import Recommendation, Verdict
+from kagent.contract.recommendation import ActionType, Recommendation, Verdict
 from kagent.contract.words import in_words, verdict_words
 from kagent.text import counted, rounded, span, spans
 
@@ -121,6 +121,8 @@ def _track_line(track: dict[str, int]) -> str:
 
 
 def _member_line(m: dict[str, Any]) -> str:
+    if not m["partitions"]:
+        return f"  {m['member']}: holds no partition"
     late = f"{span(m['seconds_behind'])} behind" if m["known"] else "its last commit is unknown"
     speed = f", can process {rounded(m['capacity_per_s'])} records/s" if m.get("capacity_per_s") else ""
     held = counted(m["partitions"], "partition")
@@ -152,6 +154,10 @@ def _topic_line(t: dict[str, Any]) -> str:
     return f"  {t['topic']}: {', '.join(parts)}"
 
 
+MOVING = frozenset({ActionType.FOLLOW_PLAN, ActionType.SWITCH_ASSIGNOR})
+"""The actions by which partitions get other members."""
+
+
 def _advice_lines(message: Recommendation, frontier: str | None) -> list[str]:
     marks = {"yes": "do", "unknown": "perhaps", "no": "not possible"}
     out = []
@@ -159,6 +165,9 @@ def _advice_lines(message: Recommendation, frontier: str | None) -> list[str]:
         out.append(f"  {marks[action.feasible]}: {action.how}")
         # A line of its own: behind a command it would be pasted with it.
         out += [f"    ({action.reason})"] if action.reason else []
+    # Where nothing moves, as with a stuck partition, what moves would do only misleads.
+    if not any(action.type in MOVING for action in message.actions):
+        return out
     if message.skew.after is not None and message.moves:
         bound = (
             f"; no assignment has less than {message.skew.lower_bound:.2f}"

@@ -134,9 +134,10 @@ class RecordedCluster:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """The messages that would have been published, in order of time; per group, why its finding was not at the end."""
+    """The messages that would have been published, in order of time, and when, ms; per group, why its finding was not at the end."""
 
     messages: tuple[Recommendation, ...]
+    published_ms: tuple[int, ...]
     suppressed_by: Mapping[str, str | None]
     ticks: int
 
@@ -151,6 +152,7 @@ def replay(
     """Evaluate the wanted groups at every tick. ``known_for_ms``: treat groups as first seen that long before."""
     cluster = RecordedCluster(recording, wanted)
     messages: list[Recommendation] = []
+    published: list[int] = []
     # Ticks at the recording's own times: the same capture gives the same messages on every machine.
     times = range(recording.start_ms + tick_ms, recording.end_ms + 1, tick_ms)
     for now_ms in times:
@@ -162,7 +164,8 @@ def replay(
                 session.assume_known(recording.cluster, name, now_ms - known_for_ms, now_ms)
         observations = map(cluster.observe, groups)
         messages += session.evaluate_all(observations, lambda seen: cluster.observe(seen.group))
+        published += [now_ms] * (len(messages) - len(published))
     suppressed = {
         g: session.suppressed_by.get(group_key(recording.cluster, g)) for g in sorted(cluster.groups)
     }
-    return Replayed(tuple(messages), suppressed, len(times))
+    return Replayed(tuple(messages), tuple(published), suppressed, len(times))

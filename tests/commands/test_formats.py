@@ -227,7 +227,7 @@ def test_the_header_of_csv_is_the_same_with_rows_and_without(rec: Any) -> None:
     tried = (Tried(1.25, 30.0, 0, 0, 0),)
     rows = (
         (watch.LISTING, Board().record(message, 0)),
-        (replay.LISTING, replay._record(message)),
+        (replay.LISTING, replay._record(message, message.as_of)),
         (lag.LISTING, next(lag.records(shown_group))),
         (mutes.LISTING, next(mutes.mute_rows(muted, 1_000))),
         (topics.LISTING, asdict(TopicCheck("t", "ok"))),

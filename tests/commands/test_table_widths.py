@@ -85,7 +85,7 @@ def test_what_was_replayed_is_not_wrapped(rec: Any, width: int, capsys: pytest.C
         rec("orders", as_of=1_760_000_060_000, status="resolved", resolution="drained"),
     ]  # fmt: skip
 
-    output.print_list(Format(), replay.LISTING, [replay._record(m) for m in messages], replay._cells)
+    output.print_list(Format(), replay.LISTING, [replay._record(m, m.as_of) for m in messages], replay._cells)
 
     text = capsys.readouterr().out
     assert max(map(cell_len, text.splitlines())) <= width

@@ -83,6 +83,8 @@ def test_the_same_capture_gives_the_same_messages(captured: Callable[[str], Reco
     )
     assert first.messages
     assert list(map(to_bytes, first.messages)) == list(map(to_bytes, second.messages))
+    assert len(first.published_ms) == len(first.messages)
+    assert all(at >= message.as_of for at, message in zip(first.published_ms, first.messages, strict=True))
 
 
 def test_nothing_is_evaluated_after_the_end_of_the_experiment() -> None:

@@ -106,6 +106,7 @@ def _finding(model: GroupModel, stands: list[_Stands]) -> Finding:
         "passed_over_s": round(longest.length_s),
         "unread": int(model.lags.shown[at]),
         "other_members_failed": failed_again(model, at, clock),
+        "handed_over": bool(clock.handed_over),
         "member_went_on": _went_on(model, at, clock),
     }
     behind = float(model.age[0][at])
@@ -250,7 +251,12 @@ def reason(model: GroupModel, finding: Finding) -> str:
 def _beside(finding: Finding) -> str:
     """What else happened meanwhile, and what that means."""
     if finding.evidence["other_members_failed"]:
-        return "whichever member holds it, while other partitions move: most likely a record that cannot be processed"
+        where = (
+            "whichever member holds it"
+            if finding.evidence["handed_over"]
+            else "through restarts of its member"
+        )
+        return f"{where}, while other partitions move: most likely a record that cannot be processed"
     if finding.evidence["member_went_on"]:
         return "while its member went on with newer records of other partitions: most likely a record that cannot be processed"
     return "while its member goes on committing: either the member hangs, or the record cannot be processed"

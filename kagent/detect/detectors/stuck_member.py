@@ -138,11 +138,11 @@ def reason(model: GroupModel, finding: Finding) -> str:
         # The coordinator has no members of such a group, so none can be in it.
         others = f" and {more} more readers" if more else ""
         return (
-            f"{who}{others} made no progress for {span(e['stands_s'])} ({span(finding.behind)} behind), while other readers of the "
-            "group went on."
+            f"{who}{others} committed nothing new for {span(e['stands_s'])} though records wait ({span(finding.behind)} behind), while other "
+            "readers of the group went on."
         )
     others = f" and {more} more members are" if more else " is"
     return (
-        f"{who}{others} in the group but made no progress for {span(e['stands_s'])} ({span(finding.behind)} behind), "
-        "while other members went on."
+        f"{who}{others} in the group but committed nothing new for {span(e['stands_s'])} though records wait ({span(finding.behind)} behind), "
+        f"while other members went on: {'they hang, or their' if more else 'it hangs, or its'} commits fail."
     )

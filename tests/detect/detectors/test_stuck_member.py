@@ -29,7 +29,7 @@ def test_a_member_that_is_silent_for_almost_as_long_as_hold_while_others_go_on_i
 
     assert leading(found) == "stuck_member"
     assert found[0].members == (0,)
-    assert "made no progress" in stuck_member.reason(model, found[0])
+    assert "committed nothing new" in stuck_member.reason(model, found[0])
     assert leading(made.looked(members=silent(made, 250.0))[1]) == "balanced"
 
 
@@ -42,7 +42,9 @@ def test_a_member_stands_since_its_last_progress_and_not_since_its_oldest_record
     assert found[0].since == NOW - 600_000
     assert found[0].evidence["stands_s"] == 600
     assert found[0].behind > 800
-    assert "made no progress for 10 min (15 min behind)" in stuck_member.reason(model, found[0])
+    assert "committed nothing new for 10 min though records wait (15 min behind)" in stuck_member.reason(
+        model, found[0]
+    )
 
 
 def test_a_longer_silence_that_ended_by_itself_lifts_the_threshold(group: Make) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from kagent.contract.recommendation import Verdict
 from kagent.detect import evidence, inflow_swings, spells
 from kagent.detect.detectors import MOVES_CURE, OF, ORDER, STANDING, data_loss, skew
+from kagent.detect.evidence import COMMITS_RARE
 from kagent.detect.finding import NO_PROGRESS, ROWS, Finding
 from kagent.detect.group_model import GroupModel, observe
 from kagent.detect.late_member import LateMember, Line
@@ -171,8 +172,9 @@ def _missing(
         return "unsure"
     if line.verdict is None:
         return line.why
-    # With commits minutes apart, one look brings all the seconds that are needed, and one window says how fast the member is.
-    if not line.likely and len(member.model.windows_of(member.at)) < NOT_CHANCE:
+    # With commits minutes apart, one look brings all the seconds that are needed. One window says how fast the member is, or that it paused:
+    # with another one, a pause of minutes is half of what is known.
+    if len(member.model.windows_of(member.at)) < (COMMITS_RARE if line.likely else NOT_CHANCE):
         return "unsure"
     # A spell goes on below the limits at which it begins, so that noise does not end it; what opens is late now.
     if not limits.is_late(member.lateness, float(member.model.drain_low[member.at])):

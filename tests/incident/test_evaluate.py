@@ -175,6 +175,14 @@ def test_uneven_work_in_other_partitions_does_not_wait_for_the_cooldown_of_the_f
     assert judge(seen, state, Policy(page_behind=0)).suppressed_by == suppressed_by
 
 
+def test_one_pause_of_minutes_is_no_slow_machine_where_commits_are_minutes_apart() -> None:
+    """The one window that is known is that of the pause."""
+    pauses = {"m0": lambda second: 0.0 if 600 < second < 800 else 130.0}
+    world = Timeline([50.0] * 2, {"m0": (0, 1)}, pauses, commit_s=120)
+
+    assert not any(one.candidate for one in judged(world, 1500))
+
+
 def test_what_no_cooldown_holds_back_waits_for_its_evidence() -> None:
     cooling = {"cooldown_until": 10**14, "cooldown_of": "stalled"}
     state = JudgeState(first_seen=0, **cooling)  # type: ignore[arg-type]

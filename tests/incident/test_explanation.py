@@ -59,6 +59,19 @@ def test_a_member_that_is_late_after_a_rebalance_makes_its_group_suspect_and_tel
     assert story["not_opened"] == REASONS["settling"]
 
 
+def test_how_late_a_member_was_at_a_commit_some_time_ago_is_not_told_as_of_now() -> None:
+    world = Timeline(
+        [50.0] * 2,
+        {"m0": (0, 1)},
+        {"m0": lambda second: 0.0 if 600 < second < 800 else 130.0},
+        commit_s=120,
+    )
+    found = judged(world, 920)[-1]
+    reason = explain(found, look_at(found, world.observe(), found.state, Policy()))["reason"]
+
+    assert re.match(r"m0/h was \d+ min behind at its last commit, \d+ s ago", reason)
+
+
 def test_of_a_member_of_which_the_measurements_tell_nothing_yet_no_verdict_is_named(group: Any) -> None:
     names = ("m0", "m1", "m2", "m3")
     made = group({"t": 8 * [{**LATE, "lag": 20_000}]}, FOUR)

@@ -158,11 +158,13 @@ def test_a_record_that_stands_through_three_generations_crashes_its_consumers(gr
     made = group(TOPIC, FOUR)
     clocks = made.look().state.standing
 
-    def after(count: int) -> str:
+    def after(count: int) -> Any:
         turns = tuple((NOW - 100_000 * n, 9 - n) for n in range(count, 0, -1))
-        return leading(made.looked(standing=clocks, generations=turns, **CRASHES)[1])
+        return made.looked(standing=clocks, generations=turns, **CRASHES)
 
-    assert [after(2), after(3)] == ["balanced", "stalled"]
+    assert [leading(after(count)[1]) for count in (2, 3)] == ["balanced", "stalled"]
+    model, found = after(3)
+    assert "through restarts of its member" in stalled_partition.reason(model, found[0])
 
 
 def test_who_leaves_without_holding_the_partition_did_not_fail_at_its_record(group: Make) -> None:

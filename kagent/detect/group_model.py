@@ -67,6 +67,11 @@ class GroupModel:
         return min(self.seen.as_of or self.seen.now, self.seen.now)
 
     @property
+    def settles(self) -> bool:
+        """Whether the group rebalanced so lately that its lag may come from that pause."""
+        return self.as_of - self.state.assigned_at < self.policy.settle * 1000
+
+    @property
     def roster(self) -> Roster | None:
         return self.seen.roster
 

@@ -6,10 +6,9 @@ import numpy as np
 
 from kagent.detect import extrapolation
 from kagent.detect.group_model import GroupModel
-from kagent.detect.lateness import arrivals, off_between_samples_s
+from kagent.detect.lateness import Curve, arrivals, off_between_samples_s
 from kagent.detect.look import Look
 from kagent.detect.state import Spell
-from kagent.lag.measure import Floats, Longs
 from kagent.lag.time_units import SECOND_MS
 
 
@@ -19,7 +18,8 @@ def unsure_s(model: GroupModel, at: int, spell: Spell | None, look: Look) -> flo
         return 0.0
     if spell.extrapolated_s and look.extrapolated_s:
         return extrapolation.unsure_s(model, at, spell, look.extrapolated_s)
-    return _between_samples_s(model, model.held_of(at), model.cost, spell, spell.reference, look, look.trend)
+    curve = arrivals(model.lags, model.seen.ends, model.held_of(at), model.cost)
+    return _between_samples_s(curve, (spell.began, spell.reference), (look.time, look.trend))
 
 
 def unsure_of_topics(model: GroupModel, at: int, spell: Spell | None, look: Look) -> dict[str, float]:
@@ -32,14 +32,10 @@ def unsure_of_topics(model: GroupModel, at: int, spell: Spell | None, look: Look
 def _topic_s(model: GroupModel, at: int, topic: str, spell: Spell, look: Look) -> float:
     if topic in spell.older and topic in look.older:
         return extrapolation.topic_unsure_s(model, at, topic, spell.older[topic], look.older[topic])
-    records, then = np.ones(len(model.lags)), spell.topics[topic][0]
-    return _between_samples_s(model, model.held_of(at, topic), records, spell, then, look, look.topics[topic])
+    curve = arrivals(model.lags, model.seen.ends, model.held_of(at, topic), np.ones(len(model.lags)))
+    return _between_samples_s(curve, (spell.began, spell.topics[topic][0]), (look.time, look.topics[topic]))
 
 
-def _between_samples_s(
-    model: GroupModel, rows: Longs, cost: Floats, spell: Spell, then: float, look: Look, now: float
-) -> float:
-    """Of the lateness of these partitions when the spell began and at the look, s each."""
-    curve = arrivals(model.lags, model.seen.ends, rows, cost)
-    read = (spell.began - then * SECOND_MS, look.time - now * SECOND_MS)
-    return sum(off_between_samples_s(curve, at) for at in read)
+def _between_samples_s(curve: Curve, *latenesses: tuple[int, float]) -> float:
+    """Of all these latenesses of what arrived by this curve, each a time (ms) and how late it was then (s)."""
+    return sum(off_between_samples_s(curve, time - late_s * SECOND_MS) for time, late_s in latenesses)

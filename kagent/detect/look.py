@@ -14,7 +14,8 @@ class Look:
     ends (s), median commit gap (s), records done since the last look, and how long they took at the member's speed (s; 0: unknown).
     ``trend``: the lateness that is compared with earlier and later ones, s; ``topics``: the same of each topic for itself, where the
     member holds several; ``extrapolated_s``: how much of ``trend`` is older than the known log ends, by the inflow ``continued`` (work/s; 0: none
-    is), and ``unsure_s``: how far its difference from the spell's beginning may be off for that; ``older``, ``unsure``: the same of each topic."""
+    is), and ``unsure_s``: how far its difference from the spell's beginning may be off, for that or for the samples of the log ends; ``older``,
+    ``unsure``: the same of each topic."""
 
     time: int
     lateness: float

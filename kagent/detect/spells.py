@@ -32,7 +32,7 @@ def advance(model: GroupModel, before: JudgeState) -> JudgeState:
     """The state with the spells of members that have committed since ``before``. No spell runs right after a rebalance: lags are
     the pause's then, not the assignment's."""
     state, limits = model.state, LatenessLimits.of(model.policy)
-    if model.as_of - state.assigned_at < model.policy.settle * 1000:
+    if model.settles:
         return state
     members, habits = dict(state.members), state.habits
     learn = learned if state.incident is None else learned_again

@@ -121,7 +121,7 @@ class Spell:
     ``records`` done since it began; ``votes``: verdict → looks, ``voted``: the commits up to the latest of them; ``topics``: of a
     member that holds several, each topic's own greatest lateness of that minute and its latest at least, s; ``older``: how much of the first
     is older than the log ends that were known, where a part is; ``extrapolated_s``: how much of
-    ``reference`` is older than the log ends that were known, and ``unsure_s``: how far what it rose by may be off for that;
+    ``reference`` is older than the log ends that were known, and ``unsure_s``: how far what it rose by may be off, for that or for the samples of the log ends;
     ``carried_s``: the part of ``grown_s`` from before the lateness was measured.
     """
 

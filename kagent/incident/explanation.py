@@ -20,7 +20,7 @@ from kagent.detect.state import JudgeState
 from kagent.detect.without_members import UnreadRecords, has_no_reader, unread_records
 from kagent.incident.condition import condition_of, is_late_for_now, waits_for_evidence
 from kagent.incident.evaluate import Judgement
-from kagent.incident.suppression import REASONS, settles, waits_for
+from kagent.incident.suppression import REASONS, waits_for
 from kagent.lag.log_ends import UNKNOWN
 from kagent.lag.membership import NOBODY
 from kagent.lag.observation import Observation
@@ -246,7 +246,7 @@ def _not_opened(model: GroupModel, judged: Judgement, lead: Finding | None) -> s
         return None
     reason = judged.rejected_by or judged.suppressed_by
     # Right after a rebalance nothing is found of a late member.
-    if lead is None and reason is None and settles(model) and is_late_for_now(model):
+    if lead is None and reason is None and model.settles and is_late_for_now(model):
         reason = "settling"
     return REASONS.get(reason, reason) if reason else None
 

@@ -93,9 +93,4 @@ def _spread_only(model: GroupModel) -> str | None:
         return None
     if roster is None or roster.state not in READY or roster.stale:
         return "not_stable"
-    return "settling" if settles(model) else None
-
-
-def settles(model: GroupModel) -> bool:
-    """Whether the group rebalanced so lately that its lag may come from that."""
-    return model.as_of - model.state.assigned_at < model.policy.settle * 1000
+    return "settling" if model.settles else None

@@ -156,7 +156,7 @@ def _finding(
 
 def _needed_s(model: GroupModel, line: Line | None, limits: evidence.LatenessLimits) -> float:
     """How long the member must have been late and growing, s."""
-    need = evidence.needed_s(model.state, limits.growing_need, model.now, model.policy, evidence.NEW_GROWING)
+    need = evidence.growing_need_s(model.state, model.now, model.policy)
     if line is None or line.likely:
         return need
     # What holds for an optimist alone waits until the intervals are narrower: with 60 s, of 89 sick archetypes (five seeds each) three
@@ -184,13 +184,7 @@ def _missing(
         return _agreed(known.spell, line)
     if line.verdict in MOVES_CURE and not member.never_drains:
         ratio = member.speed[1] / member.inflow[1] if member.inflow[1] > 0 else float("inf")
-        least = evidence.needed_s(
-            member.model.state,
-            limits.draining_need,
-            member.model.now,
-            member.model.policy,
-            evidence.NEW_DRAINING,
-        )
+        least = evidence.draining_need_s(member.model.state, member.model.now, member.model.policy)
         if evidence.enough_drain(known, least, ratio, limits):
             return _agreed(known.backlog, line)
     return "evidence"

@@ -18,7 +18,7 @@ from kagent.lag.chance import CLEARLY, NOT_CHANCE, TAIL, UNSEEN
 from kagent.lag.time_units import SECOND_MS
 from kagent.policy import Policy, shortened
 
-SPELL = "spell"
+SPELL, BACKLOG = "spell", "backlog"
 COMMITS_RARE = NOT_CHANCE - 1
 """A trend needs three points; two at rare commits save five minutes and opened nothing more in 24 simulated days."""
 GROWTH = 1 / 5
@@ -81,15 +81,29 @@ def first_verdict_s(policy: Policy) -> float:
     return policy.settle + policy.min_behind + policy.evidence * need + TAIL * USUAL_GAP_S
 
 
-def needed_s(state: JudgeState, base: float, now: int, policy: Policy, new_factor: float) -> float:
-    """Seconds of evidence that this group needs: the least (times the policy's ``evidence``), or twice the longest spell after
-    which it caught up by itself."""
+def growing_need_s(state: JudgeState, now: int, policy: Policy) -> float:
+    """How long (s) a member of this group must have been late and getting later."""
+    return _needed_s(state, (SPELL,), LatenessLimits.of(policy).growing_need, NEW_GROWING, now, policy)
+
+
+def draining_need_s(state: JudgeState, now: int, policy: Policy) -> float:
+    """How long (s) a member of this group whose backlog drains must have been late: who has worked off backlogs of this length before
+    most likely works off this one."""
+    base = LatenessLimits.of(policy).draining_need
+    return _needed_s(state, (SPELL, BACKLOG), base, NEW_DRAINING, now, policy)
+
+
+def _needed_s(
+    state: JudgeState, kinds: tuple[str, ...], base: float, new_factor: float, now: int, policy: Policy
+) -> float:
+    """The least (times the policy's ``evidence``), or twice the longest of these kinds after which the group caught up by itself."""
+    usual = max(habit(state.habits, kind, now) for kind in kinds)
     new = now - state.first_seen < NEW_MS
     # Ville's inequality bounds how likely a healthy spell lasts as long as this:
     # https://en.wikipedia.org/wiki/Ville%27s_inequality
-    least = policy.evidence * base * (new_factor if new and not state.habits else 1.0)
+    least = policy.evidence * base * (new_factor if new and not usual else 1.0)
     # A habit of being late for longer than anybody waits for a drain is reported each day.
-    return max(least, min(policy.await_drain, TAIL * habit(state.habits, SPELL, now)))
+    return max(least, min(policy.await_drain, TAIL * usual))
 
 
 def enough_growth(member: MemberState, gap: float, need: float, limits: LatenessLimits) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from kagent.detect.capacity import RARE_GAP_S
-from kagent.detect.evidence import COMMITS_RARE, PAUSE_SHARE, SPELL, LatenessLimits
+from kagent.detect.evidence import BACKLOG, COMMITS_RARE, PAUSE_SHARE, SPELL, LatenessLimits
 from kagent.detect.extrapolation import (
     beyond_known_s,
     older_of_topics,
@@ -44,10 +44,9 @@ def advance(model: GroupModel, before: JudgeState) -> JudgeState:
         if known.time > earlier.time:
             known = _after_look(model, at, known, earlier, limits)
         ended_s = _ended_by_itself_s(known, earlier)
-        habits = learn(habits, SPELL, ended_s, known.time)
-        if ended_s and ended_s >= known.longest_spell_s:
-            known = replace(known, longest_spell_s=0.0, longest_from=0.0)
-        members[name] = _slim(known, not model.has_work(at))
+        late_s = known.longest_late_s if known.on_time_at == known.time else 0.0
+        habits = learn(learn(habits, SPELL, ended_s, known.time), BACKLOG, late_s, known.time)
+        members[name] = _slim(_without_ended(known, ended_s, late_s), not model.has_work(at))
     # What equals the default is left out: rows of healthy groups stay small, and equal states are not written again.
     return replace(state, members={n: m for n, m in members.items() if m != MemberState()}, habits=habits)
 
@@ -64,6 +63,13 @@ def _ended_by_itself_s(known: MemberState, earlier: MemberState) -> float:
     # From a short one: a member that goes on falling behind has not caught up with the long one before.
     back = known.lateness[-1][1] <= known.longest_from
     return known.longest_spell_s if back else _length_s(spell)
+
+
+def _without_ended(known: MemberState, spell_s: float, late_s: float) -> MemberState:
+    """The member without the spell and the backlog of these lengths (s; 0: none) that have ended by themselves."""
+    if spell_s and spell_s >= known.longest_spell_s:
+        known = replace(known, longest_spell_s=0.0, longest_from=0.0)
+    return replace(known, longest_late_s=0.0) if late_s else known
 
 
 def _length_s(spell: Spell) -> float:
@@ -101,6 +107,7 @@ def _after_look(
         on_time_at=on_time,
         longest_spell_s=longest[0],
         longest_from=longest[1],
+        longest_late_s=max(known.longest_late_s, known.backlog.late_s if known.backlog else 0.0),
     )
     backlog = next_backlog(known, look, limits)
     return replace(known, spell=spell, backlog=backlog, lateness=history(known, look, limits))

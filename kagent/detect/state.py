@@ -179,6 +179,7 @@ class MemberState:
     commits, ms; ``lateness``: (time, lateness in s) of the last two minutes; ``on_time_at``: when it was last not late;
     ``ramp_s``, ``ramp_records``: how long it has fallen behind since then, before it was late, and what it did meanwhile;
     ``longest_spell_s``: of the spells since it was last not late, and ``longest_from``: how late it was when that one began, s;
+    ``longest_late_s``: of the backlogs since then, in commit time;
     ``silent_s``: for how long none of its unread partitions has moved while others did.
     """
 
@@ -197,6 +198,7 @@ class MemberState:
     """The inflow (work/s) by which ``lateness`` and the spell are extrapolated; 0 where they are measured."""
     longest_spell_s: float = 0.0
     longest_from: float = 0.0
+    longest_late_s: float = 0.0
     silent_s: float = 0.0
     silent_seen: int = 0
     """The others' latest move when ``silent_s`` was last advanced, ms."""

@@ -95,17 +95,25 @@ def test_a_group_needs_twice_the_longest_spell_that_ended_by_itself_but_never_mo
     long = replace(known, habits={evidence.SPELL: Habit(5000.0, NOW)})
     old = replace(known, habits={evidence.SPELL: Habit(200.0, NOW - 8 * 86_400_000)})
 
-    assert [evidence.needed_s(s, 60, NOW, Policy(), 4.0) for s in (known, habit, long, old)] == [
-        60,
-        400,
-        1800,
-        60,
-    ]
+    needed = [evidence.growing_need_s(state, NOW, Policy()) for state in (known, habit, long, old)]
+
+    assert needed == [60, 400, 1800, 60]
+
+
+def test_a_group_that_has_worked_off_backlogs_needs_a_drain_twice_as_long_and_no_more_growth() -> None:
+    known = JudgeState(first_seen=NOW - 10 * 86_400_000, habits={evidence.BACKLOG: Habit(400.0, NOW)})
+    both = replace(known, habits={**known.habits, evidence.SPELL: Habit(500.0, NOW)})
+
+    assert [evidence.draining_need_s(state, NOW, Policy()) for state in (known, both)] == [800, 1000]
+    assert evidence.growing_need_s(known, NOW, Policy()) == 60
 
 
 def test_a_new_group_needs_more_but_is_never_silent_for_a_fixed_time() -> None:
-    assert evidence.needed_s(JudgeState(first_seen=NOW), 60, NOW + 1000, Policy(), 4.0) == 240
-    assert evidence.needed_s(JudgeState(first_seen=NOW), 60, NOW + 3_700_000, Policy(), 4.0) == 60
+    new = JudgeState(first_seen=NOW)
+
+    assert [evidence.growing_need_s(new, NOW + ms, Policy()) for ms in (1000, 3_700_000)] == [240, 60]
+    drains = [evidence.draining_need_s(new, NOW + ms, Policy()) for ms in (1000, 3_700_000)]
+    assert drains == pytest.approx([360, 180])
 
 
 def test_a_verdict_that_two_thirds_of_the_looks_gave_is_agreed_on() -> None:
@@ -150,7 +158,6 @@ def test_more_looks_count_the_longer_a_verdict_has_been_published(stood_s: float
 def test_the_policy_may_ask_for_more_or_less_evidence() -> None:
     known = JudgeState(first_seen=NOW - 10 * 86_400_000)
 
-    assert [
-        evidence.needed_s(known, 60, NOW, replace(Policy(), evidence=factor), 4.0)
-        for factor in (0.5, 1.0, 2.0)
-    ] == [30, 60, 120]
+    policies = [replace(Policy(), evidence=factor) for factor in (0.5, 1.0, 2.0)]
+
+    assert [evidence.growing_need_s(known, NOW, policy) for policy in policies] == [30, 60, 120]

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kagent.detect.inflow_swings import DRAWS, deviation, rare_after_s
+from kagent.lag.measure import Floats
 from kagent.policy import Policy
 from tests.fixtures.timeline import Rate, Timeline, judged
 
@@ -42,13 +43,13 @@ def test_a_burst_that_the_inflow_never_showed_is_reported_at_once_and_one_like_i
 
 def test_what_arrived_while_a_member_was_falling_behind_is_no_swing_of_the_usual() -> None:
     # At 115 % of its speed it is on time for minutes, and these are no part of what usually arrives.
-    assert reported_after_s(swinging(0.1, then=115.0)) < 700
+    assert reported_after_s(swinging(0.1, then=115.0)) < 800
 
 
 def test_a_policy_that_asks_for_twice_the_evidence_excuses_swings_twice_as_long() -> None:
     usual, sure = (reported_after_s(swinging(0.3), Policy(evidence=e)) for e in (1.0, 2.0))
 
-    assert sure > 1.5 * usual
+    assert sure > usual + 300
 
 
 def test_a_machine_that_slows_down_is_not_excused_by_the_swings_of_its_inflow() -> None:
@@ -74,6 +75,25 @@ def test_the_stranger_an_inflow_the_sooner_it_is_no_swing(one: float, other: flo
 
     assert rare_after_s(more, DRAWS) <= rare_after_s(less, DRAWS)
     assert rare_after_s(5.5, DRAWS) == 0
+
+
+def lasting(minutes: int, random: np.random.Generator) -> Floats:
+    """The mean of each of these minutes of an inflow of standard deviation 1 that lasts on for a minute with probability 1/e."""
+    changes = random.exponential(60.0, 4 * minutes + 20).cumsum()
+    level = random.standard_normal(len(changes))
+    seconds = np.arange(60 * minutes)
+    levels = level[np.searchsorted(changes, seconds, side="right")]
+    return np.asarray(levels.reshape(minutes, 60).mean(axis=1), np.float64)
+
+
+@pytest.mark.parametrize("partitions", [1, 3, 12])
+def test_the_deviation_is_that_of_the_inflow_and_not_of_its_smoother_minutes(partitions: int) -> None:
+    random = np.random.default_rng(11)
+    draws = [sum(lasting(30, random) for _ in range(partitions)) / partitions**0.5 for _ in range(200)]
+    found = [deviation(np.asarray(minutes)) for minutes in draws]
+
+    assert 1 < np.median(found) < 1.3
+    assert np.median([np.std(minutes) for minutes in draws]) < 0.85
 
 
 @pytest.mark.parametrize("burst", [0.0, 300.0, 1e9])

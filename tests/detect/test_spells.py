@@ -9,7 +9,7 @@ import pytest
 
 from kagent.detect import evidence, spells
 from kagent.detect.baselines import update_membership
-from kagent.detect.evidence import SPELL, LatenessLimits
+from kagent.detect.evidence import BACKLOG, SPELL, LatenessLimits
 from kagent.detect.look import Look
 from kagent.detect.state import MemberState
 from kagent.policy import Policy
@@ -197,6 +197,21 @@ def test_a_spell_that_ended_by_itself_is_a_habit() -> None:
 
     assert not any(m.spell or m.backlog for m in state.members.values())
     assert 200 <= state.habits[SPELL].longest_s <= 1000
+
+
+def test_a_backlog_that_was_worked_off_is_a_habit_once_its_member_is_on_time_again() -> None:
+    world = Timeline([burst_at_once, 10, 10, 10], HELD, dict.fromkeys(HELD, 50.0))
+    looks = judged(world, 2400)
+    late_s = max(m.backlog.late_s for one in looks for m in one.state.members.values() if m.backlog)
+    learned = [one.state for one in looks if BACKLOG in one.state.habits]
+
+    assert all(m.lateness[-1][1] < 30 for m in learned[0].members.values() if m.lateness)
+    assert learned[0].habits[BACKLOG].longest_s == pytest.approx(late_s, abs=30)
+    assert not any(m.longest_late_s for m in looks[-1].state.members.values())
+
+
+def burst_at_once(second: int) -> float:
+    return 22_000.0 if second == 600 else 10.0
 
 
 @pytest.mark.slow

@@ -52,6 +52,19 @@ def test_a_policy_that_asks_for_twice_the_evidence_excuses_swings_twice_as_long(
     assert sure > usual + 300
 
 
+def test_with_twice_the_evidence_the_same_swing_is_waited_for_twice_as_long() -> None:
+    def waited_for_s(evidence: float) -> float:
+        world = Timeline([swinging(0.3), 20.0], HELD, {"a": 100.0, "b": 100.0})
+        looks = judged(world, BURST + 900, policy=Policy(evidence=evidence))
+        return next(
+            j.findings[0].needed_s for j in looks if j.suppressed_by == "swing" and j.state.last_tick >= at
+        )
+
+    at = 1_700_000_000_000 + (BURST + 600) * 1000
+
+    assert waited_for_s(2.0) == pytest.approx(2 * waited_for_s(1.0), rel=0.001)
+
+
 def test_a_machine_that_slows_down_is_not_excused_by_the_swings_of_its_inflow() -> None:
     def speed(second: int) -> float:
         return 100.0 if second < BURST else 40.0

@@ -100,7 +100,7 @@ def busy_lately(windows: Sequence[Window], now: int) -> bool:
 
 
 def samples(windows: Sequence[Window], cost: Mapping[str, float], now: int, together: int = 1) -> list[float]:
-    """Work/s of each window that counts, or of each run of so many of them."""
+    """Work/s of each window that counts, or of each run of ``together`` of them."""
     use = recent(windows, now)
     runs = [use[at : at + together] for at in range(len(use) % together, len(use), together)]
     return [_rate(run, cost) for run in runs]

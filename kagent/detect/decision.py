@@ -130,7 +130,7 @@ def _finding(
     """The finding for a late member: ripe or not, and what is missing."""
     model, limits = member.model, evidence.LatenessLimits.of(member.model.policy)
     grown = known.spell.grown_s if known.spell else 0.0
-    need = _needed_s(model, line, limits)
+    need = _growing_need_s(model, line, limits)
     missing = _missing(member, line, known, need, limits)
     swing = inflow_swings.explanation(member) if missing is None else None
     if swing is not None:
@@ -154,7 +154,7 @@ def _finding(
     )
 
 
-def _needed_s(model: GroupModel, line: Line | None, limits: evidence.LatenessLimits) -> float:
+def _growing_need_s(model: GroupModel, line: Line | None, limits: evidence.LatenessLimits) -> float:
     """How long the member must have been late and growing, s."""
     need = evidence.growing_need_s(model.state, model.now, model.policy)
     if line is None or line.likely:

@@ -83,17 +83,17 @@ def first_verdict_s(policy: Policy) -> float:
 
 def growing_need_s(state: JudgeState, now: int, policy: Policy) -> float:
     """How long (s) a member of this group must have been late and getting later."""
-    return _needed_s(state, (SPELL,), LatenessLimits.of(policy).growing_need, NEW_GROWING, now, policy)
+    return _need_s(state, (SPELL,), LatenessLimits.of(policy).growing_need, NEW_GROWING, now, policy)
 
 
 def draining_need_s(state: JudgeState, now: int, policy: Policy) -> float:
     """How long (s) a member of this group whose backlog drains must have been late: who has worked off backlogs of this length before
     most likely works off this one."""
     base = LatenessLimits.of(policy).draining_need
-    return _needed_s(state, (SPELL, BACKLOG), base, NEW_DRAINING, now, policy)
+    return _need_s(state, (SPELL, BACKLOG), base, NEW_DRAINING, now, policy)
 
 
-def _needed_s(
+def _need_s(
     state: JudgeState, kinds: tuple[str, ...], base: float, new_factor: float, now: int, policy: Policy
 ) -> float:
     """The least (times the policy's ``evidence``), or twice the longest of these kinds after which the group caught up by itself."""

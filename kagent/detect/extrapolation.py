@@ -1,6 +1,6 @@
 """Lateness beyond the known log ends: it is extrapolated by the inflow that is known, and so it may be off.
 
-Two that are compared must rest on the same inflow, and differ by more than the inflow of a stretch that nobody saw may have strayed.
+Two that are compared must rest on the same inflow, and differ by more than the inflow of an unseen stretch may have strayed.
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ def _advance_rest(columns: ObservedColumns, state: JudgeState, as_of: int, first
 
 
 def _unseen_s(columns: ObservedColumns, known: JudgeState | None, since: int) -> float:
-    """For how long the cluster could not be seen in a rest that began at ``since`` (ms), so that nobody could commit; ``known``: the state
+    """For how long the cluster could not be seen in a rest that began at ``since`` (ms), so that no member could commit; ``known``: the state
     if it goes on."""
     before_s = known.rest_unseen_s if known else 0.0
     # Up to here it is counted already, and the log ends soon forget their gaps.

@@ -228,7 +228,7 @@ def _noticed(model: GroupModel, incident: Incident) -> Incident:
 
 
 def _rests_on_assignment(incident: Incident) -> bool:
-    """Whether what was advised is void under another assignment. What is said of a partition holds whoever reads it: a member that crashes at
+    """Whether what was advised is void under another assignment. A finding about a partition holds under any reader: a member that crashes at
     a record brings another assignment each time."""
     return OF[Verdict(incident.verdict)].ASKS is Asks.ASSIGNMENT
 

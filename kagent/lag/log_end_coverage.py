@@ -54,7 +54,7 @@ def unwatched(commits: Mapping[str, TopicCommits], ends: Mapping[str, EndHistory
 
 def unseen(ends: Iterable[EndHistory], longest: int, now: int) -> tuple[tuple[int, int], ...]:
     """The times, not long ago, in which the log ends of none of these topics were read for more than ``longest`` ms, from and until in ms:
-    nobody could, so neither could a consumer."""
+    the cluster could not be reached, by consumers neither."""
     common: list[tuple[int, int]] | None = None
     for history in ends:
         away = history.gaps(longest)

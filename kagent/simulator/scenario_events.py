@@ -271,7 +271,7 @@ def _restart_brokers(world: World, event: Event) -> list[Event]:
 
 
 def _outage(world: World, event: Event) -> list[Event]:
-    """The whole cluster is away ``for`` some seconds: nobody writes, reads or commits, and kagent sees nothing."""
+    """The whole cluster is away ``for`` some seconds: no client writes, reads or commits, and kagent sees nothing."""
     if "for" not in event:
         # Producers have given up what is older: delivery.timeout.ms, https://kafka.apache.org/documentation/#producerconfigs
         world.sent = np.minimum(world.sent, world.end + 120.0 * world.usual)

@@ -144,7 +144,7 @@ class LateMember:
         behind, and no further than the assignment; what the others did while they were busy."""
         model = self.model
         since = max(model.member_state(self.at).on_time_at - LATELY_MS, model.state.assigned_at)
-        known = model.now - SPANS_MS >= since
+        known = model.now - SPANS_MS[:, 0] >= since
         known[0] = True
         got = model.inflow_by_topic[known][:, self.keeping_up]
         busy = [capacity.done_per_s(model.windows_of(peer), model.now) for peer in self.catching_up]
@@ -196,7 +196,16 @@ class LateMember:
             came[model.lags.topics.index(topic)] = (arrived[1] - arrived[0]) * 1000 / RECENT_MS
         # It was on time in the end: no more was left than arrives within that.
         left = LatenessLimits.of(model.policy).on_time * 1000 / RECENT_MS
-        return float(self._proven_by(came)) * (1 - left)
+        return max(float(self._proven_by(came)), self._proven_by_as_much(came)) * (1 - left)
+
+    def _proven_by_as_much(self, theirs: Floats) -> float:
+        """The same by what it gets: who kept up with so much of each topic can do all of that, whatever records cost. What it does while
+        it is late comes topic by topic, so the least ratio to that is too low."""
+        gets = self._gets
+        here = gets > 0
+        return (
+            float((theirs[here] / gets[here]).min(initial=np.inf)) * self.usual_inflow if here.any() else 0.0
+        )
 
     def _proven_by(self, theirs: Floats) -> Floats:
         """Work/s of this member's mix of topics that a machine can do which keeps up with these records/s by topic ([…, topic]), whatever

@@ -11,9 +11,13 @@ from kagent.lag.measure import Flags, Floats, Longs
 from kagent.lag.observation import Observation
 from kagent.lag.time_units import MINUTE_MS
 
-SPANS_MS = np.array([0, *range((MINUTES + 1) * MINUTE_MS, RECENT_MS + 1, MINUTE_MS)])
-"""The means of six to ten minutes; 0: the median of the last five. By chance five minutes may have brought little to the one peer that gets
-as much, and who is on time has done all of what came before, too."""
+_LENGTH_MS = MINUTES * MINUTE_MS
+_LONGER = [(span, 0) for span in range(_LENGTH_MS + MINUTE_MS, RECENT_MS + 1, MINUTE_MS)]
+_EARLIER = [(end + _LENGTH_MS, end) for end in range(MINUTE_MS, RECENT_MS - _LENGTH_MS + 1, MINUTE_MS)]
+SPANS_MS = np.array([(0, 0), *_LONGER, *_EARLIER])
+"""From and until how long ago. First, as (0, 0), the median of the last five minutes; then the means of six to ten minutes, and of five
+minutes that ended earlier. By chance five minutes may have brought little to the one peer that gets as much, and who is on time has done
+all of what came before, too."""
 
 
 def inflow_by_topic(columns: ObservedColumns, counted: Flags, seen: Observation) -> Floats:
@@ -24,9 +28,11 @@ def inflow_by_topic(columns: ObservedColumns, counted: Flags, seen: Observation)
     each[0] = columns.median_rates
     for code in np.unique(lags.topic[rows]).tolist():
         here = rows[lags.topic[rows] == code]
-        # Rising times: the longest span first.
-        ends = seen.ends[lags.topics[code]].interpolated(lags.partition[here], seen.now - SPANS_MS[::-1])
-        each[1:, here] = (ends[-1] - ends[:-1])[::-1] * 1000 / SPANS_MS[1:, None]
+        # Each time once, and rising.
+        ago, which = np.unique(SPANS_MS[1:], return_inverse=True)
+        ends = seen.ends[lags.topics[code]].interpolated(lags.partition[here], seen.now - ago[::-1])[::-1]
+        began, ended = which.reshape(-1, 2).T
+        each[1:, here] = (ends[ended] - ends[began]) * 1000 / (ago[began] - ago[ended])[:, None]
     return np.stack([by_member_and_topic(columns, rows, span) for span in each])
 
 

@@ -43,9 +43,10 @@ def holds(member: LateMember) -> dict[str, Any] | None:
     if not len(member.rows) or not member.measured:
         return None
     usual, least = model.columns.usual_rates * model.cost, model.columns.least_rates * model.cost
-    rate = model.capacity.rate
-    # Against the fastest member: an assignment could give it the partition.
-    hot = model.counted & (usual > NEARLY * rate.mid.max()) & (least > NEARLY * rate.high.max())
+    rate, done = model.capacity.rate, member.done_by_peers.max(initial=0.0)
+    # Against the fastest member: an assignment could give it the partition. At least it can do what a peer has certainly done.
+    fastest, at_most = max(rate.mid.max(), done), max(rate.high.max(), done)
+    hot = model.counted & (usual > NEARLY * fastest) & (least > NEARLY * at_most)
     mine = member.rows[hot[member.rows]]
     count = int(hot.sum())
     # Idle members beyond the number of partitions are no measure: what is hot on all that work is not hot by its keys.
@@ -57,7 +58,7 @@ def holds(member: LateMember) -> dict[str, Any] | None:
         "row": at,
         "partitions": [list(model.lags.name(int(row))) for row in mine[:NAMED]],
         "inflow_per_s": round(float(model.columns.usual_rates[at]), 2),
-        "fastest_per_s": round(float(rate.mid.max() / model.cost[at]), 2),
+        "fastest_per_s": round(float(fastest / model.cost[at]), 2),
     }
 
 

@@ -6,12 +6,13 @@ proves what it does while it is busy. Holds where the member falls short of such
 by a tenth, also with its speed at its most (by less, once it has got later for half an hour), and where at least two of the peers, or
 half of them, process more than it does: one fast machine is no measure. While peers keep up with as much as it gets, and it is not
 proven to be slow, nothing is reported: it is neither badly spread nor are there too few members. What the member did itself in the ten
-minutes before, with the partitions it has now, counts like a peer. A hot member is never slow: its peers get less than it does.
+minutes before, with the partitions it has now, is a proof too, and counts like a peer, as long as a peer does more than it does now. A hot member is never slow: its peers get less than it does.
 Severity: ticket.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from kagent.contract.recommendation import Verdict
@@ -22,6 +23,7 @@ from kagent.detect.late_member import LateMember, Line
 from kagent.detect.remedies import Remedy
 from kagent.detect.signs import BEHIND
 from kagent.lag.chance import NOT_CHANCE
+from kagent.lag.measure import Floats
 from kagent.text import counted, rounded, shown, span
 
 VERDICT = Verdict.SLOW_MEMBER
@@ -58,19 +60,34 @@ def _evidence(member: LateMember, margin: float) -> dict[str, Any] | None:
     if not member.measured or member.usual_inflow <= 0:
         return None
     (_, speed, most), proven = member.speed, member.proven_by_peers
-    proofs = proven[(margin * speed < proven) & (most < proven)]
-    # Most late members have no such peer.
-    if not len(proofs):
+    least = max(margin * speed, most)
+    proofs, before = proven[least < proven], _done_before(member, least)
+    # Most late members have neither such a peer nor such a past. And one of many may be a fast machine: peers that get less than the
+    # member does prove nothing either way.
+    if not (len(proofs) or before) or not _several_do(member, most):
         return None
-    # One of many may be a fast machine. Peers that get less than the member does prove nothing either way.
-    if not _several_do(member, most):
-        return None
-    records = member.model.records_per_work(member.at)
+    return _facts(member, proofs, before)
+
+
+def _done_before(member: LateMember, least: float) -> float:
+    """The work/s that the member itself did before it fell behind, where that is more than this; else 0."""
+    before = member.proven_before
+    # Without a peer that does as much now, all may have got slower, as by a database that they share.
+    return before if least < before and (member.done_by_peers > member.speed[2]).any() else 0.0
+
+
+def _facts(member: LateMember, proofs: Floats, before: float) -> dict[str, Any]:
+    records, peers = member.model.records_per_work(member.at), float(proofs.max(initial=0.0))
+    proof = (
+        {"peers_do_per_s": round(records * peers, 2)}
+        if peers
+        else {"did_before_per_s": round(records * before, 2)}
+    )
     return {
-        "speed": round(speed / float(proofs.max()), 3),
-        "does_per_s": round(records * speed, 2),
+        "speed": round(member.speed[1] / max(peers, before), 3),
+        "does_per_s": round(records * member.speed[1], 2),
         "gets_per_s": round(records * member.usual_inflow, 2),
-        "peers_do_per_s": round(records * float(proofs.max()), 2),
+        **proof,
         "peers": len(proofs),
     }
 
@@ -80,7 +97,8 @@ def _perhaps(member: LateMember) -> dict[str, Any] | None:
     if not member.measured or member.usual_inflow <= 0 or _lasts(member):
         return None
     needed, proven = max(member.speed[1], member.usual_inflow), member.proven_by_peers
-    return {} if (needed < RESOLVED * proven).any() and _several_do(member, needed, RESOLVED) else None
+    perhaps = (needed < RESOLVED * proven).any() or _done_before(member, needed / RESOLVED)
+    return {} if perhaps and _several_do(member, needed, RESOLVED) else None
 
 
 def _several_do(member: LateMember, amount: float, factor: float = 1.0) -> bool:
@@ -121,12 +139,18 @@ def reason(model: GroupModel, finding: Finding) -> str:
     """The sentence of the message: what was measured, and the bound that follows."""
     e = finding.evidence
     who = shown(model.names[finding.members[0]])
-    peers = f"{e['peers']} peers process" if e["peers"] > 1 else "a peer processes"
     return (
         f"{who} is {span(finding.behind)} behind: it processes {rounded(e['does_per_s'])} of the {rounded(e['gets_per_s'])} records/s that arrive, "
-        f"while {peers} {rounded(e['peers_do_per_s'])} records/s of the same topics. It works at no more than {e['speed']:.0%} of their speed."
-        f"{_others(len(finding.members) - 1)}"
+        f"{_proof(e)}{_others(len(finding.members) - 1)}"
     )
+
+
+def _proof(e: Mapping[str, Any]) -> str:
+    """Who did more, and how much."""
+    if not e["peers"]:
+        return f"and processed at least {rounded(e['did_before_per_s'])} before it fell behind. It works at no more than {e['speed']:.0%} of that speed."
+    peers = f"{e['peers']} peers process" if e["peers"] > 1 else "a peer processes"
+    return f"while {peers} {rounded(e['peers_do_per_s'])} records/s of the same topics. It works at no more than {e['speed']:.0%} of their speed."
 
 
 def _others(count: int) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from kagent.detect.detectors import hot_partition
 from kagent.detect.late_member import LateMember
 from tests.fixtures.findings import CALM, FOUR, HOT, leading
+from tests.fixtures.timeline import Rate, Timeline, judged
 
 Make = Callable[..., Any]
 
@@ -71,3 +72,21 @@ def test_a_partition_that_is_hot_at_costs_which_the_busy_windows_allow_is_not_ca
 
     assert not np.isfinite(LateMember(model, 0).best_for_optimist)
     assert leading(found) == "hot_partition"
+
+
+def test_a_partition_is_not_hot_that_gets_no_more_than_a_peer_did_some_minutes_ago() -> None:
+    """The one member that was ever busy is a slow one."""
+
+    def lately(second: int) -> float:
+        return 140.0 if 900 <= second < 1500 else 60.0
+
+    held = {name: (at,) for at, name in enumerate("abcd")}
+    speeds: dict[str, Rate] = {
+        **dict.fromkeys(held, 300.0),
+        "a": lambda second: 300.0 if second < 1300 else 80.0,
+    }
+    inflow: list[Rate] = [lambda second: 60.0 if second < 1300 else 120.0, lately, 60.0, 60.0]
+    looks = judged(Timeline(inflow, held, speeds), 1740)
+
+    assert looks[-1].findings
+    assert "hot_partition" not in {str(f.verdict) for one in looks for f in one.findings}

@@ -10,6 +10,7 @@ import pytest
 
 from kagent.detect.detectors import slow_member
 from kagent.detect.state import MemberState
+from kagent.incident.evaluate import Judgement
 from kagent.recommend.render import diagnose
 from tests.fixtures.findings import CALM, FINE, FOUR, HOT, LATE, leading
 from tests.fixtures.group_builder import NOW
@@ -176,6 +177,31 @@ def test_a_machine_that_did_more_before_and_a_peer_that_does_prove_it_together()
         return 100.0 if second < 1500 else 50.0
 
     assert verdicts(36.0, {"a": slowed, "b": 100.0, "c": 100.0, "d": 100.0}) == {"slow_member"}
+
+
+def after_slowing(peer: float) -> list[Judgement]:
+    """A member that did 72 records/s does 60 from minute 25 on; ``peer``: records/s that each of b's two partitions gets."""
+    inflow = [36.0, 36.0, peer, peer, 20.0, 20.0]
+    speeds: dict[str, Rate] = dict.fromkeys(HELD, 100.0)
+    slowed: Rate = lambda second: 100.0 if second < 1500 else 60.0  # noqa: E731
+    looks = judged(Timeline(inflow, HELD, {**speeds, "a": slowed}, order="even"), 3600)
+    return [one for one in looks if one.candidate]
+
+
+def test_a_machine_that_did_more_before_is_slow_as_long_as_a_peer_does_more_than_it_does_now() -> None:
+    told = after_slowing(peer=32.0)
+
+    assert {str(one.findings[0].verdict) for one in told} == {"slow_member"}
+    assert told[0].findings[0].evidence["peers"] == 0
+    assert told[0].findings[0].evidence["did_before_per_s"] == pytest.approx(70, abs=3)
+    assert told[0].model is not None
+    assert "and processed at least 68.4 before it fell behind" in slow_member.reason(
+        told[0].model, told[0].findings[0]
+    )
+
+
+def test_where_no_peer_does_more_all_may_have_become_slow() -> None:
+    assert "slow_member" not in {str(one.findings[0].verdict) for one in after_slowing(peer=20.0)}
 
 
 def test_peers_that_work_off_a_backlog_prove_what_a_member_does_not_do() -> None:

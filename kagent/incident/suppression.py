@@ -69,17 +69,27 @@ def _is_news(model: GroupModel, lead: Finding) -> bool:
 
 
 def _is_something_else(model: GroupModel, lead: Finding) -> bool:
-    """Whether a member falls behind after what was no such thing, or the same is the matter with another member, or with other partitions."""
+    """Whether a member falls behind after what was no such thing, or something is the matter with another member, or with other partitions."""
     # A cooldown is for a group that falls behind again and again; that a transaction ended, or members came back, says nothing of its spread,
     # nor its spread of a transaction.
     before, after = model.state.cooldown_of, lead.verdict
+    then, now = set(model.state.cooldown_partitions), _named_partitions(lead)
     if before != after:
-        return bool(before) and (before in SPREAD) != (after in SPREAD) and not _can_wait(lead)
+        if (before in SPREAD) != (after in SPREAD):
+            return bool(before) and not _can_wait(lead)
+        # What is said of the whole group holds for each of its members.
+        return before in SPREAD and (after in ONE_MEMBER or bool(now)) and _is_another_member(model, lead)
     if after in ONE_MEMBER:
-        return model.state.cooldown_member not in {"", *(model.names[at] for at in lead.members)}
-    then = set(model.state.cooldown_partitions)
-    now = {(topic, partition) for topic, partition in lead.evidence.get("partitions", ())}
+        return _is_another_member(model, lead)
     return bool(then and now) and not then & now
+
+
+def _is_another_member(model: GroupModel, lead: Finding) -> bool:
+    return model.state.cooldown_member not in {"", *(model.names[at] for at in lead.members)}
+
+
+def _named_partitions(lead: Finding) -> set[tuple[str, int]]:
+    return {(topic, partition) for topic, partition in lead.evidence.get("partitions", ())}
 
 
 def _can_wait(lead: Finding) -> bool:

@@ -76,7 +76,7 @@ ENDED = (
 LATELY = 5
 UNSEEN = {"blind": "blind: out of date", "stale": "stale: no worker"}
 """Why a row is out of date, in a word and in full: kagent cannot judge the group now, or no worker reports on its cluster."""
-SUPERSEDED = "superseded: the group has changed since"
+SUPERSEDED = "superseded: its advice no longer applies"
 DETAIL_LINES = 9
 """Lines kept below a long table for the most urgent incident in words: a blank one, its group and owner, and three each for the
 reason and the first action."""

@@ -76,6 +76,8 @@ class Incident:
     least_behind: float | None = None
     """How far behind the latest member has been since nothing has been found any more, s, and, ``least_at``, since when; None while something is."""
     least_at: int = 0
+    nothing_since: int = 0
+    """Since when nothing has been found, whether a member is still late or not; 0 while something is."""
     replaced: Advised | None = None
     """What the message before the last update advised, if the group had not followed it by then: it may be about to."""
 

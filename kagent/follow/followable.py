@@ -78,7 +78,7 @@ def _stands(rec: Recommendation, snapshot: Snapshot | None, now: float) -> None:
     if rec.status is Status.RESOLVED:
         _refuse(Reason.NOTHING_OPEN, "the recommendation is resolved")
     if rec.status is Status.SUPERSEDED:
-        _refuse(Reason.SUPERSEDED, "the recommendation is superseded: the group has changed since")
+        _refuse(Reason.SUPERSEDED, "the recommendation is superseded: its advice no longer applies")
     if rec.stale:
         _refuse(Reason.BLIND, "kagent is blind for this group")
     late = now - rec.valid_until / 1000

@@ -21,6 +21,7 @@ from kagent.detect.detectors import OF, ONE_MEMBER, SPREAD, more_urgent, open_tr
 from kagent.detect.evidence import LatenessLimits
 from kagent.detect.finding import ROWS, Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
+from kagent.detect.start_position import next_offset
 from kagent.detect.state import Incident, JudgeState, OtherAction
 from kagent.incident.followed import followed, unfollowed
 from kagent.lag.chance import TAIL
@@ -150,18 +151,47 @@ def carried_on(model: GroupModel, found: tuple[Finding, ...]) -> IncidentChange:
     messages: list[Recommendation] = []
     # In this order: sight first, then whether the assignment changed, then whether the backlog is gone under it.
     incident = _drained_since(model, _noticed(model, _seen_again(model, before)))
+    lead = found[0] if found and found[0].ripe else None
+    incident = _found_again(incident) if lead else _moved_on(model, incident)
+    is_over = lead is None and not _still_late(model, incident)
+    incident = replace(incident, superseded=incident.superseded or _is_void(model, incident, is_over))
     if incident.superseded and not before.superseded:
         messages.append(last_message(incident, status=Status.SUPERSEDED))
         incident = replace(incident, sent_at=model.now, message=_slim(messages[-1]))
-    lead = found[0] if found and found[0].ripe else None
-    incident = replace(incident, least_behind=None, least_at=0) if lead else _moved_on(model, incident)
-    if lead is None and not _still_late(model, incident):
+    if is_over:
         return _calm(model, incident, messages)
     return _goes_on(model, replace(incident, calm_since=0), lead, messages)
 
 
+def _is_void(model: GroupModel, incident: Incident, is_over: bool) -> bool:
+    """Whether what was advised no longer applies, though the group has the same assignment: the record that it names has been passed, or
+    nothing is the matter any more but the backlog that it left, which can take hours to drain."""
+    if _is_passed(model, incident):
+        return True
+    # Between the two thresholds of the literal policy nothing is found, and what was published still holds.
+    if is_over or not incident.nothing_since or skew.is_literal(model.policy):
+        return False
+    since = max(incident.nothing_since, model.seen.present_since)
+    return model.now - since >= _taken_back_after_s(model.policy) * 1000
+
+
+def _is_passed(model: GroupModel, incident: Incident) -> bool:
+    """Whether the group has committed beyond a record that an action names: to go there now would read again all that came after it."""
+    for params in (action["params"] for action in incident.message["actions"]):
+        if "offset" in params:
+            committed = next_offset(model.seen, params["topic"], params["partition"])
+            if committed is not None and committed > params["offset"]:
+                return True
+    return False
+
+
+def _found_again(incident: Incident) -> Incident:
+    return replace(incident, least_behind=None, least_at=0, nothing_since=0)
+
+
 def _moved_on(model: GroupModel, incident: Incident) -> Incident:
-    """With how far behind the latest member is since nothing was found any more, and since when it has been so."""
+    """With since when nothing has been found, how far behind the latest member is since then, and since when it has been so."""
+    incident = replace(incident, nothing_since=incident.nothing_since or model.now)
     behind, before = _latest_s(model), incident.least_behind
     # By as much as counts as late: what a group is late on purpose swings by less. Nor is it over while a member gets later.
     if before is not None and abs(behind - before) <= max(model.policy.min_behind, 1.0):
@@ -205,8 +235,8 @@ def _noticed(model: GroupModel, incident: Incident) -> Incident:
     roster = model.roster
     if roster is None or not model.by_member:
         return incident
-    # Once superseded it stays so: a group that rebalances twice may well return to the digest it had.
-    if roster.assignment == incident.digest and not incident.superseded:
+    # Once another assignment superseded it, it stays so: a group that rebalances twice may well return to the digest it had.
+    if roster.assignment == incident.digest and incident.changed_at is None:
         return incident
     if not incident.superseded and _rests_on_assignment(incident):
         incident = replace(incident, superseded=True, changed_at=model.now)
@@ -405,8 +435,9 @@ def _names_more(model: GroupModel, incident: Incident, lead: Finding) -> bool:
 def _moved(model: GroupModel, incident: Incident, lead: Finding) -> bool:
     """Whether the figures that were published mislead by now."""
     later = lead.behind >= GROWN * incident.behind > 0
-    # A skew that changed by as much as a plan must gain is worth an update.
-    return later or abs(model.skew - incident.skew) > model.policy.min_gain * incident.skew
+    # A skew that changed by as much as a plan must gain is worth an update, where the skew is the matter.
+    uneven = abs(model.skew - incident.skew) > model.policy.min_gain * incident.skew
+    return later or (lead.verdict in SPREAD and uneven)
 
 
 def _may_be_over(model: GroupModel, lead: Finding) -> bool:

@@ -28,7 +28,7 @@ from kagent.contract.recommendation import (
 from kagent.detect.detectors import MOVES_CURE, OF, SPREAD, skew
 from kagent.detect.finding import ROWS, Finding, Urgency
 from kagent.detect.group_model import GroupModel
-from kagent.detect.seconds_behind import uncommitted_s
+from kagent.detect.seconds_behind import members_behind_s, uncommitted_s
 from kagent.lag.bound import Bound
 from kagent.lag.measure import Flags, Floats
 from kagent.planner import comparison as planned
@@ -215,7 +215,9 @@ def _members(diagnosis: Diagnosis) -> list[MemberWork]:
     members, redaction = model.roster.members, model.roster.redaction
     held = np.bincount(model.lags.owner[model.lags.owner >= 0], minlength=len(members))
     uncommitted = uncommitted_s(model)
-    behind, waits = np.maximum(model.lateness, uncommitted), _waiting(model, uncommitted > 0)
+    # A partition that stands is left out of the lateness, which says how its member works.
+    behind = np.maximum(model.lateness, members_behind_s(model))
+    waits = _waiting(model, uncommitted > 0)
     return [
         MemberWork(
             member=model.names[at],

@@ -667,4 +667,4 @@ def test_advice_for_a_group_that_has_changed_since_says_so_at_every_width(rec: A
     board.take(state())
 
     assert all("superseded" in screen(board, width) for width in (80, 120, 200))
-    assert "the group has changed since" in screen(board, 200)
+    assert "its advice no longer applies" in screen(board, 200)

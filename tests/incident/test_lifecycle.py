@@ -366,14 +366,57 @@ def standstill(speed: float) -> tuple[Timeline, JudgeState]:
 def test_a_standstill_that_moves_again_ends_once_its_backlog_is_read() -> None:
     world, state = standstill(speed=60.0)
     for one in judged(world, 1200, state):
-        if one.messages:
+        if one.messages and one.messages[-1].status is Status.RESOLVED:
             break
 
-    assert [(m.status, str(m.resolution)) for m in one.messages] == [(Status.RESOLVED, "drained")]
+    assert [str(m.resolution) for m in one.messages] == ["drained"]
     assert one.messages[0].outcome is not None
     assert one.messages[0].outcome.measured_drain_s is not None
     assert one.lag is not None
     assert one.lag < 600
+
+
+def test_advice_to_skip_a_record_is_superseded_as_soon_as_the_record_is_passed() -> None:
+    """Whoever carried it out later would have the group read again all that came since."""
+    world, state = standstill(speed=25.0)
+    said = [[m.status for m in one.messages] for one in judged(world, 600, state)]
+
+    assert said[0] == [Status.SUPERSEDED]
+    assert sum(each.count(Status.SUPERSEDED) for each in said) == 1
+
+
+@pytest.mark.parametrize(("becomes", "count"), [(600.0, 1), (330.0, 0), (215.0, 0)])
+def test_advice_is_superseded_once_nothing_is_the_matter_but_the_backlog_that_it_left(
+    becomes: float, count: int
+) -> None:
+    """Not while it drains so slowly that the advice still helps."""
+    world, state, first = opened(m0=lambda second: 200.0 if second < 1500 else becomes)
+    said = [m for one in judged(world, 1800, state) for m in one.messages]
+
+    assert {m.id for m in said} == {first.id}
+    assert [m.status for m in said].count(Status.SUPERSEDED) == count
+    assert (said[-1].status is Status.RESOLVED) is bool(count)
+
+
+def test_a_ratio_that_noise_changes_is_no_news_of_a_standstill() -> None:
+    world, state = standstill(speed=60.0)
+    world.stands = frozenset({1})
+    assert state.incident is not None
+    uneven = replace(state, incident=replace(state.incident, skew=9.0, sent_at=world.now - 10**7))
+    looks = judged(world, 30, uneven)
+
+    assert looks[0].findings[0].verdict is Verdict.STALLED
+    assert [m for one in looks for m in one.messages] == []
+
+
+def test_the_row_of_the_member_with_a_stuck_partition_says_how_long_it_stands() -> None:
+    _, state = standstill(speed=220.0)
+    assert state.incident is not None
+    rows = {row["member"]: row["seconds_behind"] for row in state.incident.message["members"]}
+    latest = max(rows, key=rows.__getitem__)
+
+    assert rows[latest] == pytest.approx(state.incident.behind, abs=15)
+    assert all(late < 30 for name, late in rows.items() if name != latest)
 
 
 def test_a_standstill_keeps_its_verdict_while_what_it_left_drains() -> None:
@@ -389,7 +432,8 @@ def test_a_standstill_keeps_its_verdict_while_what_it_left_drains() -> None:
 
     assert state.incident is not None
     assert state.incident.verdict == Verdict.STALLED
-    assert said == []
+    # That its record has been passed, and nothing about the backlog.
+    assert [m.status for m in said] == [Status.SUPERSEDED]
 
 
 def test_a_standstill_is_told_while_the_backlog_of_an_open_incident_drains() -> None:
@@ -427,10 +471,11 @@ def test_a_group_that_then_stays_late_and_comes_no_nearer_has_no_incident_for_ev
     policy = Policy(await_drain=600)
     said = [m for one in judged(world, 1200, state, policy) for m in one.messages]
 
-    assert [(m.status, str(m.resolution)) for m in said] == [(Status.RESOLVED, "drained")]
-    assert said[0].outcome is not None
-    assert said[0].outcome.measured_drain_s is None
-    assert 600_000 <= said[0].as_of - state.last_tick < 800_000
+    assert [m.status for m in said] == [Status.SUPERSEDED, Status.RESOLVED]
+    assert str(said[1].resolution) == "drained"
+    assert said[1].outcome is not None
+    assert said[1].outcome.measured_drain_s is None
+    assert 600_000 <= said[1].as_of - state.last_tick < 800_000
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,9 @@ def _evidence_lines(story: dict[str, Any]) -> list[str]:
     # No evidence is missing of a member that catches up by itself: the reason says when it has.
     if not found or not found["missing"] or found["missing"] in CATCHES_UP:
         return []
+    # Nor for what has been published, and is over but for its backlog.
+    if story["incident"] and story["incident"]["superseded"]:
+        return []
     adds = f" Missing: {found['adds']}." if found["adds"] else ""
     what = f"for {verdict_words(found['verdict'])}" if found["verdict"] else "that it stays behind"
     # Before a member has been late at two commits no length of time is asked for.

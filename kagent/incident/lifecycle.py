@@ -236,7 +236,8 @@ def _noticed(model: GroupModel, incident: Incident) -> Incident:
     if roster is None or not model.by_member:
         return incident
     # Once another assignment superseded it, it stays so: a group that rebalances twice may well return to the digest it had.
-    if roster.assignment == incident.digest and incident.changed_at is None:
+    was_changed = incident.superseded and incident.changed_at is not None
+    if roster.assignment == incident.digest and not was_changed:
         return incident
     if not incident.superseded and _rests_on_assignment(incident):
         incident = replace(incident, superseded=True, changed_at=model.now)

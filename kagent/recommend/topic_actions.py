@@ -39,8 +39,12 @@ def suspect_record(advice: Advice) -> Iterator[Action]:
     """The record that may hang its consumer, where a restart does not help."""
     offset = advice.model.next_record(advice.finding.rows[0]) if advice.finding.rows else None
     if offset is not None and not stalled_partition.is_proven(advice.finding):
-        how = f"If a restart does not help, look at the record at {advice.partition} offset {offset}: it may hang its consumer."
-        reason = "only the consumer's own log shows whether this record hangs it"
+        # Clients commit once a poll: the record that hangs may be hundreds beyond the commit.
+        how = (
+            f"If a restart does not help, look at the records of {advice.partition} from offset {offset} on: one of them may hang its "
+            "consumer."
+        )
+        reason = "only the consumer's own log shows whether a record hangs it, and which"
         yield action(ActionType.SKIP_OR_FIX_RECORD, how, "unknown", reason)
 
 

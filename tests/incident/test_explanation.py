@@ -147,6 +147,18 @@ def test_nor_does_it_ask_for_evidence_of_one_that_catches_up_within_hold() -> No
     assert (waits(299), waits(301)) == ("draining", "evidence")
 
 
+def test_of_what_is_open_it_asks_for_no_more_evidence_once_the_advice_no_longer_applies() -> None:
+    world = Timeline([150.0, 150, 50, 50, 50, 50], HELD, dict.fromkeys(HELD, 220.0))
+    looks = judged(world, 300)
+    found = next(one for one in looks if one.findings and one.findings[0].missing == "evidence")
+    story = explain(found, look_at(found, world.observe(), found.state, Policy()))
+    times = {"opened_at": world.now, "sent_at": world.now, "followed_at": None}
+    incident = {"id": "1", "verdict": "rebalance", "member": "m0", **times, "stale": False}
+
+    assert "\nEvidence " in "\n".join(lines({**story, "incident": {**incident, "superseded": False}}))
+    assert "\nEvidence " not in "\n".join(lines({**story, "incident": {**incident, "superseded": True}}))
+
+
 def test_what_came_of_earlier_incidents_is_told_in_words() -> None:
     story = story_after(600, hot=50.0) | {"track": {"right": 1, "opened": 3, "followed": 2, "expired": 1}}
 

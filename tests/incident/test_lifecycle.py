@@ -72,6 +72,18 @@ def test_a_plan_that_is_superseded_stays_so_when_the_group_gets_out_of_sight_and
     ]
 
 
+def test_advice_for_the_new_assignment_is_not_superseded_by_the_change_before_it() -> None:
+    world, state, first = opened()
+    world.held = {"m0": (0, 1), "m1": (4, 5), "m2": (2, 3)}
+    world.at = dict.fromkeys(world.held, 0)
+    said = [m for one in judged(world, 1800, state) for m in one.messages]
+    at = [m.status for m in said].index(Status.UPDATED)
+
+    assert {m.id for m in said} == {first.id}
+    assert [m.status for m in said[: at + 1]] == [Status.SUPERSEDED, Status.UPDATED]
+    assert {m.status for m in said[at:]} == {Status.UPDATED}
+
+
 def test_what_is_said_of_a_group_that_is_unstable_or_of_a_partition_is_not_superseded_by_a_rebalance() -> (
     None
 ):

@@ -201,11 +201,10 @@ class LateMember:
     def _proven_by_as_much(self, theirs: Floats) -> float:
         """The same by what it gets: who kept up with so much of each topic can do all of that, whatever records cost. What it does while
         it is late comes topic by topic, so the least ratio to that is too low."""
-        gets = self._gets
-        here = gets > 0
-        return (
-            float((theirs[here] / gets[here]).min(initial=np.inf)) * self.usual_inflow if here.any() else 0.0
-        )
+        here = self._gets > 0
+        if not here.any():
+            return 0.0
+        return float((theirs[here] / self._gets[here]).min()) * self.usual_inflow
 
     def _proven_by(self, theirs: Floats) -> Floats:
         """Work/s of this member's mix of topics that a machine can do which keeps up with these records/s by topic ([…, topic]), whatever

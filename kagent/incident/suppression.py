@@ -73,10 +73,10 @@ def _is_something_else(model: GroupModel, lead: Finding) -> bool:
     # A cooldown is for a group that falls behind again and again; that a transaction ended, or members came back, says nothing of its spread,
     # nor its spread of a transaction.
     before, after = model.state.cooldown_of, lead.verdict
+    if (before in SPREAD) != (after in SPREAD):
+        return bool(before) and not _can_wait(lead)
     then, now = set(model.state.cooldown_partitions), _named_partitions(lead)
     if before != after:
-        if (before in SPREAD) != (after in SPREAD):
-            return bool(before) and not _can_wait(lead)
         # What is said of the whole group holds for each of its members.
         return before in SPREAD and (after in ONE_MEMBER or bool(now)) and _is_another_member(model, lead)
     if after in ONE_MEMBER:

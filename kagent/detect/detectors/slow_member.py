@@ -6,7 +6,8 @@ proves what it does while it is busy. Holds where the member falls short of such
 by a tenth, also with its speed at its most (by less, once it has got later for half an hour), and where at least two of the peers, or
 half of them, process more than it does: one fast machine is no measure. While peers keep up with as much as it gets, and it is not
 proven to be slow, nothing is reported: it is neither badly spread nor are there too few members. What the member did itself in the ten
-minutes before, with the partitions it has now, is a proof too, and counts like a peer, as long as a peer does more than it does now. A hot member is never slow: its peers get less than it does.
+minutes before, with the partitions it has now, is a proof too, and counts like a peer, as long as a peer does more than it does now.
+A hot member is never slow: its peers get less than it does.
 Severity: ticket.
 """
 
@@ -71,9 +72,11 @@ def _evidence(member: LateMember, margin: float) -> dict[str, Any] | None:
 
 def _done_before(member: LateMember, least: float) -> float:
     """The work/s that the member itself did before it fell behind, where that is more than this; else 0."""
-    before = member.proven_before
-    # Without a peer that does as much now, all may have got slower, as by a database that they share.
-    return before if least < before and (member.done_by_peers > member.speed[2]).any() else 0.0
+    # Without a peer that does as much now, all may have got slower, as by a database that they share. Asked first: most late members have
+    # none, and the past of a member is read from the log ends.
+    if not (member.done_by_peers > member.speed[2]).any():
+        return 0.0
+    return member.proven_before if least < member.proven_before else 0.0
 
 
 def _facts(member: LateMember, proofs: Floats, before: float) -> dict[str, Any]:

@@ -32,6 +32,7 @@ INCIDENT = (
     "changed_at",
     "followed_at",
     "least_at",
+    "nothing_since",
 )
 USEFUL = ("more_since", "fewer_since", "looked_at", "raised_at")
 # Every group is asked at every tick.

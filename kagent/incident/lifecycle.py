@@ -21,9 +21,9 @@ from kagent.detect.detectors import OF, ONE_MEMBER, SPREAD, more_urgent, open_tr
 from kagent.detect.evidence import LatenessLimits
 from kagent.detect.finding import ROWS, Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
-from kagent.detect.start_position import next_offset
 from kagent.detect.state import Incident, JudgeState, OtherAction
 from kagent.incident.followed import followed, unfollowed
+from kagent.incident.void import is_void, taken_back_after_s
 from kagent.lag.chance import TAIL
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
@@ -31,6 +31,8 @@ from kagent.recommend.render import Diagnosis, compose, diagnose
 
 GROWN = TAIL
 """So is a lateness that has doubled: a dozen updates from a minute to days, and a reader is never wrong by more than half."""
+LASTING = ("calm_since", "other_since", "nothing_since", "least_at")
+"""Since when something has been so that must last for some time before anything follows from it."""
 COUNTS = (ActionType.SET_MEMBER_COUNT, ActionType.RAISE_PARALLELISM)
 """The actions about a number of members."""
 
@@ -154,35 +156,13 @@ def carried_on(model: GroupModel, found: tuple[Finding, ...]) -> IncidentChange:
     lead = found[0] if found and found[0].ripe else None
     incident = _found_again(incident) if lead else _moved_on(model, incident)
     is_over = lead is None and not _still_late(model, incident)
-    incident = replace(incident, superseded=incident.superseded or _is_void(model, incident, is_over))
+    incident = replace(incident, superseded=incident.superseded or is_void(model, incident, is_over))
     if incident.superseded and not before.superseded:
         messages.append(last_message(incident, status=Status.SUPERSEDED))
         incident = replace(incident, sent_at=model.now, message=_slim(messages[-1]))
     if is_over:
         return _calm(model, incident, messages)
     return _goes_on(model, replace(incident, calm_since=0), lead, messages)
-
-
-def _is_void(model: GroupModel, incident: Incident, is_over: bool) -> bool:
-    """Whether what was advised no longer applies, though the group has the same assignment: the record that it names has been passed, or
-    nothing is the matter any more but the backlog that it left, which can take hours to drain."""
-    if _is_passed(model, incident):
-        return True
-    # Between the two thresholds of the literal policy nothing is found, and what was published still holds.
-    if is_over or not incident.nothing_since or skew.is_literal(model.policy):
-        return False
-    since = max(incident.nothing_since, model.seen.present_since)
-    return model.now - since >= _taken_back_after_s(model.policy) * 1000
-
-
-def _is_passed(model: GroupModel, incident: Incident) -> bool:
-    """Whether the group has committed beyond a record that an action names: to go there now would read again all that came after it."""
-    for params in (action["params"] for action in incident.message["actions"]):
-        if "offset" in params:
-            committed = next_offset(model.seen, params["topic"], params["partition"])
-            if committed is not None and committed > params["offset"]:
-                return True
-    return False
 
 
 def _found_again(incident: Incident) -> Incident:
@@ -202,10 +182,18 @@ def _moved_on(model: GroupModel, incident: Incident) -> Incident:
 def _seen_again(model: GroupModel, incident: Incident) -> Incident:
     if not incident.blind_since:
         return incident
+    if not incident.fresh_since:
+        incident = replace(incident, **_without_blind_time(model.now, incident))
     # Blind for less than a minute was never published, so there is nothing to take back.
     if not incident.stale:
         return replace(incident, blind_since=0, fresh_since=0)
     return incident if incident.fresh_since else replace(incident, fresh_since=model.now)
+
+
+def _without_blind_time(now: int, incident: Incident) -> dict[str, Any]:
+    """The times since when something lasts, each later by the time in which nobody could see whether it did."""
+    lasting = {name: since for name in LASTING if (since := getattr(incident, name))}
+    return {name: now - max(0, incident.blind_since - since) for name, since in lasting.items()}
 
 
 def _drained_since(model: GroupModel, incident: Incident) -> Incident:
@@ -297,7 +285,7 @@ def _calm(model: GroupModel, incident: Incident, messages: list[Recommendation])
     since = incident.calm_since or model.now
     incident = replace(incident, calm_since=since)
     # A reassignment ends all spells, so for a while no late member can be found: that is no proof that the cause is gone.
-    calm = model.now - since >= _taken_back_after_s(model.policy) * 1000
+    calm = model.now - since >= taken_back_after_s(model.policy) * 1000
     if not calm or _settling(model, incident) or _waits_for_drain(model, incident):
         return _kept(model, incident, messages)
     message = _resolved(model, incident)
@@ -313,12 +301,6 @@ def _calm(model: GroupModel, incident: Incident, messages: list[Recommendation])
         track=_tracked(model.state, message),
     )
     return IncidentChange(state, (*messages, message))
-
-
-def _taken_back_after_s(policy: Policy) -> float:
-    """How long something else must have been so that what was published is taken back, s: that nothing is the matter and no member late,
-    or that another verdict leads. As long as the most evidence that a verdict needs, and at least a commit more."""
-    return max(LatenessLimits.of(policy).draining_need, policy.cadence)
 
 
 def _waits_for_drain(model: GroupModel, incident: Incident) -> bool:
@@ -429,7 +411,7 @@ def _names_more(model: GroupModel, incident: Incident, lead: Finding) -> bool:
     """Whether the same is found of more members than the message named, some time after it."""
     others = [len(action["params"].get("others", ())) for action in incident.message["actions"]]
     named = 1 + max(others, default=0)
-    waited = model.now - incident.sent_at >= _taken_back_after_s(model.policy) * 1000
+    waited = model.now - incident.sent_at >= taken_back_after_s(model.policy) * 1000
     return waited and lead.verdict in ONE_MEMBER and len(lead.members) > named
 
 
@@ -466,7 +448,7 @@ def _escalates(policy: Policy, incident: Incident, lead: Finding) -> bool:
 def _may_swing_back(model: GroupModel, lead: Finding, since: int) -> bool:
     """Whether another verdict, which has led ``since`` then (ms), is no news yet."""
     # Verdicts near a boundary swing from look to look; each change would be a notification.
-    if model.now - since < _taken_back_after_s(model.policy) * 1000:
+    if model.now - since < taken_back_after_s(model.policy) * 1000:
         return True
     # While a late group drains, what was published stands, whatever the spread of the rest looks like.
     return lead.verdict in SPREAD and model.longest_drain < float("inf")

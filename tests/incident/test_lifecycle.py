@@ -410,6 +410,27 @@ def test_advice_is_superseded_once_nothing_is_the_matter_but_the_backlog_that_it
     assert (said[-1].status is Status.RESOLVED) is bool(count)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("blind_s", [50, 150])
+def test_time_in_which_nobody_could_see_the_group_takes_no_advice_back(blind_s: int) -> None:
+    """That nothing is the matter must have been seen for three minutes."""
+    always_seen_s = superseded_after_s(0, 0)
+    blind_from_s = always_seen_s - 100
+
+    after_s = superseded_after_s(blind_from_s, blind_from_s + blind_s)
+
+    assert after_s - always_seen_s == pytest.approx(blind_s, abs=10)
+
+
+def superseded_after_s(blind_from_s: int, blind_until_s: int) -> int:
+    """After how many seconds advice is superseded whose cause is gone, where nobody sees the group for a time."""
+    world, state, _ = opened(m0=lambda second: 220.0 if second < 2500 else 600.0)
+    began = world.second
+    looks = judged(world, 2700, state, blind=lambda second: blind_from_s <= second - began < blind_until_s)
+    said = [[m.status for m in one.messages] for one in looks]
+    return 10 * next(at for at, each in enumerate(said) if Status.SUPERSEDED in each)
+
+
 def test_a_ratio_that_noise_changes_is_no_news_of_a_standstill() -> None:
     world, state = standstill(speed=60.0)
     world.stands = frozenset({1})

@@ -10,10 +10,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 import pytest
@@ -47,6 +47,16 @@ LOG_LINES = 15
 # A short life: Java's second compiler and its parallel collector cost more than they give back within minutes. Measured, each alone, in
 # CPU seconds of Java from the process's start to its first batch: without the second compiler 31 → 19, with the serial collector 36 → 28.
 SHORT_LIVED_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+class Same(NamedTuple):
+    """Two things that a test waits to become equal; if they do not, the failure shows both."""
+
+    found: Any
+    expected: Any
+
+    def __bool__(self) -> bool:
+        return bool(self.found == self.expected)
 
 
 @dataclass
@@ -177,6 +187,15 @@ class Kagent:
             for name, process in self.processes.items()
         )
 
+    @contextmanager
+    def ended_if_it_fails(self) -> Iterator[None]:
+        """A second try beside what the first one left running would share its consumer groups."""
+        try:
+            yield
+        except BaseException:
+            self.end()
+            raise
+
     def end(self) -> None:
         for name in list(self.processes):
             self.kill(name)
@@ -262,7 +281,7 @@ class Kagent:
     def assert_table_equals_admin(self, deadline: float = PATIENCE_S) -> None:
         """The lag table equals what the broker says, for every partition of every group."""
         self.eventually(
-            "the lag table equals the admin API", lambda: self.lag_table() == self.committed(), deadline
+            "the lag table equals the admin API", lambda: Same(self.lag_table(), self.committed()), deadline
         )
 
     def topic(self, name: str, partitions: int) -> None:

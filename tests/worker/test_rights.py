@@ -66,12 +66,13 @@ def running(kagent: Callable[..., Any], guarded: Guarded) -> Any:
     made.commit("idle", {("orders", 0): 4, ("orders", 1): 1})
     hook = {"TYPE": "webhook", "URL": "http://127.0.0.1:9/", "SECRET": f"hook-{guarded.password}"}
     made.logins["alert"] |= {f"KAGENT_ALERT__DESTINATIONS__hook__{key}": value for key, value in hook.items()}
-    made.start_pipeline()
-    made.start_worker()
-    made.start("alert", "alert")
-    made.start("history", "history", "write", "--path", str(made.folder / "history"))
-    made.wait_until_watching()
-    made.eventually("the history is written", lambda: any((made.folder / "history").rglob("*.parquet")))
+    with made.ended_if_it_fails():
+        made.start_pipeline()
+        made.start_worker()
+        made.start("alert", "alert")
+        made.start("history", "history", "write", "--path", str(made.folder / "history"))
+        made.wait_until_watching()
+        made.eventually("the history is written", lambda: any((made.folder / "history").rglob("*.parquet")))
     return made
 
 
@@ -102,14 +103,15 @@ def up(kagent: Callable[..., Any], guarded: Guarded) -> Any:
     made.produce("parcels", {0: 9})
     made.commit("resting", {("parcels", 0): 4})
     made.logins["up"] = as_user(guarded, "owner") | below(made.folder)
-    made.start("up", "up")
 
     def watches() -> bool:
         found = asyncio.run(current(Cluster(bootstrap=guarded.root), topics.recommendations)).get("main")
         return found is not None and found.status == "watching"
 
-    made.eventually("kagent up watches", watches)
-    made.eventually("the history is written", lambda: any((made.folder / "history").rglob("*.parquet")))
+    with made.ended_if_it_fails():
+        made.start("up", "up")
+        made.eventually("kagent up watches", watches)
+        made.eventually("the history is written", lambda: any((made.folder / "history").rglob("*.parquet")))
     return made
 
 

@@ -113,23 +113,26 @@ class CommitTable:
 
     def _progress(self, here: slice, changed: Flags, offset: Longs, time: Longs) -> None:
         """Progress is a rise of the least of the remembered offsets, see :mod:`kagent.lag.commits`."""
-        known = self.recent[:, here]
-        kept = np.concatenate([known[:, :, 1:], offset[:, :, None]], axis=2)
-        falls = ~_rises(kept)
+        groups = np.flatnonzero(changed.any(axis=1))
+        if not groups.size:
+            return
+        changed, known = changed[groups], self.recent[groups, here]
+        kept = np.concatenate([known[:, :, 1:], offset[groups][:, :, None]], axis=2)
+        falls = changed & ~_rises(kept)
         if falls.any():
-            old = np.arange(GAPS) < GAPS - self._remembered(here)[:, None]
+            old = np.arange(GAPS) < GAPS - self._remembered(here, groups)[:, None]
             kept = np.where(falls[:, :, None] & old[:, None, :], NEVER, kept)
         _forget(kept, changed, latest_beyond)
         kept[:, :, :-LATEST] = np.where(_rises(kept)[:, :, None], NEVER, kept[:, :, :-LATEST])
         few = ((known != NEVER).sum(axis=2) < LATEST) | (known == GONE).any(axis=2)
         progress = changed & (few | (kept.min(axis=2) > known.min(axis=2)))
-        self.moved[:, here] = np.where(progress, time, self.moved[:, here])
+        self.moved[groups, here] = np.where(progress, time[groups], self.moved[groups, here])
         _forget(kept, changed, without_passed)
-        self.recent[:, here] = np.where(changed[:, :, None], kept, known)
+        self.recent[groups, here] = np.where(changed[:, :, None], kept, known)
 
-    def _remembered(self, here: slice) -> Longs:
-        """How many different offsets are remembered where one goes back, by the topic's usual gap: (seeds,)."""
-        gaps = self.gaps[:, self.spans.index(here)]
+    def _remembered(self, here: slice, groups: Longs) -> Longs:
+        """How many different offsets are remembered where one goes back, by the topic's usual gap, of each of these groups."""
+        gaps = self.gaps[groups, self.spans.index(here)]
         return np.array([remembered(each[each < NEVER].tolist()) for each in gaps])
 
     def rows(self, at: int) -> dict[str, TopicCommits]:

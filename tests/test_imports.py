@@ -165,6 +165,7 @@ def folder(module: str) -> str:
     return module.split(".")[1] if "." in module else ""
 
 
+@pytest.mark.slow
 def test_no_file_imports_itself_over_others() -> None:
     TopologicalSorter(arrows()).prepare()  # raises CycleError, which names them
 

@@ -30,6 +30,7 @@ async def run_until(line: str, programs: list[Program]) -> tuple[int, list[str]]
         return await supervise(programs, write=write, stop=stop), lines
 
 
+@pytest.mark.slow
 async def test_a_process_that_dies_is_started_again() -> None:
     code, lines = await run_until("starting again in 2 s", [python("a", "print('up'); raise SystemExit(7)")])
 
@@ -80,6 +81,7 @@ asyncio.run(supervise([Program("it", [sys.executable, "-c", sleeps])]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux alone tells a child of its parent's end")
 def test_a_supervisor_that_is_killed_leaves_no_program_behind() -> None:
     with subprocess.Popen([sys.executable, "-c", SUPERVISES], stdout=subprocess.PIPE, text=True) as running:

@@ -191,7 +191,7 @@ def _seen_again(model: GroupModel, incident: Incident) -> Incident:
 
 
 def _without_blind_time(now: int, incident: Incident) -> dict[str, Any]:
-    """The times since when something lasts, each later by the time in which nobody could see whether it did."""
+    """The times since when something lasts, each later by the time in which the group was out of sight."""
     lasting = {name: since for name in LASTING if (since := getattr(incident, name))}
     return {name: now - max(0, incident.blind_since - since) for name, since in lasting.items()}
 

@@ -30,6 +30,7 @@ def made(kept: Kept, delivered: dict[str, Delivered] | None = None, **said: Any)
     return Delivery("x", about, kept, delivered or {})
 
 
+@pytest.mark.slow
 async def test_what_waits_for_a_destination_that_is_down_arrives_in_order_and_once(
     receiver: Any, rec: Any
 ) -> None:

@@ -60,6 +60,7 @@ def test_a_destination_may_take_only_what_many_groups_have_in_common(rec: Any) -
     assert not Wants.model_validate({"scopes": ["group"]}).takes(common)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "said",
     [

@@ -32,6 +32,7 @@ def test_json_is_one_message_a_line_in_order_of_time_and_nothing_else() -> None:
     assert "skew-rc" in {message["group"] for message in messages}
 
 
+@pytest.mark.slow
 def test_people_read_what_was_published_and_why_the_rest_was_not() -> None:
     result = run(str(DATA / "steady"), "--known-since", "7d")
     assert result.exit_code == 0
@@ -40,6 +41,7 @@ def test_people_read_what_was_published_and_why_the_rest_was_not() -> None:
     assert "0 messages; 2 groups, 2 of them silent." in result.stdout
 
 
+@pytest.mark.slow
 def test_groups_are_chosen_by_glob() -> None:
     lines = run(SKEW, "--known-since", "7d", "--json", "--group", "*-rc").stdout.splitlines()
     assert {json.loads(line)["group"] for line in lines} == {"skew-rc"}

@@ -208,6 +208,7 @@ REASONS = {
 readers = st.sampled_from((admission.decode, admission.tick, admission.mute, admission.published))
 
 
+@pytest.mark.slow
 @given(readers, st.binary(max_size=400) | nearly() | json_values.map(dumped))
 @example(admission.decode, b'{"type":"group","type":{}}')
 @example(admission.published, b'{"type":"state"')

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,6 +42,7 @@ def events(draw: st.DrawFn) -> GroupEvent:
     )
 
 
+@pytest.mark.slow
 @given(events(), st.integers(200, 4000))
 def test_the_parts_of_a_split_event_hold_what_the_whole_held(event: GroupEvent, limit: int) -> None:
     parts = [decode(part) for part in split(event, limit)]

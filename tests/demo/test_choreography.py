@@ -46,6 +46,7 @@ raise SystemExit(choreography.main(keep=True))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGINT, None], ids=["Ctrl-C", "only the reader goes"])
 def test_a_demo_whose_output_nobody_reads_any_more_ends_and_leaves_no_folder(
     tmp_path: Path, how: signal.Signals | None

@@ -72,6 +72,7 @@ def test_without_a_line_of_the_table_a_group_is_told_what_is_not_true(
     assert told(made())[:1] == [wrong]
 
 
+@pytest.mark.slow
 def test_without_the_swings_of_the_inflow_minutes_that_end_by_themselves_are_told(monkeypatch: Any) -> None:
     # A member at 75 % whose inflow swings by a third, and six minutes in which three quarters as much again arrives.
     swings = [1.0, 1.5, 0.6, 1.3, 0.8, 0.5, 1.4, 0.7, 1.2, 1.0]

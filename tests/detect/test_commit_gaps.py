@@ -7,6 +7,7 @@ from dataclasses import replace
 from statistics import median
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,6 +70,7 @@ def test_until_three_gaps_are_known_none_is_usual() -> None:
     assert usual_s(looked_at(8 * [3], [5.0, 5.0])) is None
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.floats(1, 600), min_size=3, max_size=16),
     st.lists(st.floats(1, 3000), min_size=4, max_size=4),
@@ -79,6 +81,7 @@ def test_what_goes_on_never_makes_the_usual_gap_shorter(ended: list[float], sile
     assert found is None or found >= int(median([round(1000 * g) for g in ended])) / 1000
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(100, 600), min_size=3, max_size=16), st.floats(1, 50))
 def test_gaps_that_are_still_shorter_than_the_usual_one_tell_nothing(
     ended: list[float], silent: float

@@ -164,6 +164,7 @@ def test_what_an_older_release_took_for_one_process_is_learned_anew(group: Make)
     assert len(set(process.readers)) == 2
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(st.integers(0, 3), min_size=5, max_size=5), min_size=2, max_size=60))
 def test_partitions_that_are_always_committed_together_end_with_one_reader(looks: list[list[int]]) -> None:
     """Whatever the other three do, and whenever they meet these two."""

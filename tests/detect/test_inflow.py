@@ -57,6 +57,7 @@ def test_a_short_history_gives_no_rate() -> None:
     assert seen_in(world).rates.max() == 0
 
 
+@pytest.mark.slow
 def test_a_load_that_is_over_is_expected_no_more_however_long_it_made_late() -> None:
     def over(second: int) -> float:
         return 10.0 if second < 600 else 65.0 if second < 2700 else 25.0

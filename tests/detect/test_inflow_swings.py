@@ -34,6 +34,7 @@ def reported_after_s(inflow: Rate, policy: Policy | None = None, speed: Rate = 1
     return next(j.state.last_tick for j in looks if j.candidate) / 1000 - 1_700_000_000 - BURST
 
 
+@pytest.mark.slow
 def test_a_burst_that_the_inflow_never_showed_is_reported_at_once_and_one_like_its_swings_later() -> None:
     steady, restless = reported_after_s(swinging(0.02)), reported_after_s(swinging(0.3))
 
@@ -41,17 +42,20 @@ def test_a_burst_that_the_inflow_never_showed_is_reported_at_once_and_one_like_i
     assert steady + 60 < restless < 1000
 
 
+@pytest.mark.slow
 def test_what_arrived_while_a_member_was_falling_behind_is_no_swing_of_the_usual() -> None:
     # At 115 % of its speed it is on time for minutes, and these are no part of what usually arrives.
     assert reported_after_s(swinging(0.1, then=115.0)) < 800
 
 
+@pytest.mark.slow
 def test_a_policy_that_asks_for_twice_the_evidence_excuses_swings_twice_as_long() -> None:
     usual, sure = (reported_after_s(swinging(0.3), Policy(evidence=e)) for e in (1.0, 2.0))
 
     assert sure > usual + 300
 
 
+@pytest.mark.slow
 def test_with_twice_the_evidence_the_same_swing_is_waited_for_twice_as_long() -> None:
     def waited_for_s(evidence: float) -> float:
         world = Timeline([swinging(0.3), 20.0], HELD, {"a": 100.0, "b": 100.0})
@@ -65,6 +69,7 @@ def test_with_twice_the_evidence_the_same_swing_is_waited_for_twice_as_long() ->
     assert waited_for_s(2.0) == pytest.approx(2 * waited_for_s(1.0), rel=0.001)
 
 
+@pytest.mark.slow
 def test_a_machine_that_slows_down_is_not_excused_by_the_swings_of_its_inflow() -> None:
     def speed(second: int) -> float:
         return 100.0 if second < BURST else 40.0
@@ -74,6 +79,7 @@ def test_a_machine_that_slows_down_is_not_excused_by_the_swings_of_its_inflow() 
     assert restless < steady + 120
 
 
+@pytest.mark.slow
 def test_what_is_waited_for_is_said() -> None:
     world = Timeline([swinging(0.3), 20.0], HELD, {"a": 100.0, "b": 100.0})
     waiting = [j for j in judged(world, BURST + 900) if j.suppressed_by == "swing"]
@@ -117,6 +123,7 @@ def test_a_burst_of_three_minutes_does_not_pass_for_the_usual_swing(burst: float
     assert 10 < deviation(rates) < 20
 
 
+@pytest.mark.slow
 def test_an_inflow_that_rises_for_half_an_hour_is_no_swing() -> None:
     """Records/s rise from 70 to 140 in 40 minutes, and pass what the member can process on the way."""
     noise = swinging(0.02, then=0.0)

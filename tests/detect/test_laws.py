@@ -119,6 +119,7 @@ def test_lateness_is_the_same_under_any_order_of_service() -> None:
     assert lateness == pytest.approx([240.0] * len(ORDERS), abs=6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("inflow", "block"), [(30.0, 1536), (27.0, 1536), (30.0, 1024)])
 def test_lateness_that_grows_is_one_spell_however_long_a_partition_waits_for_its_turn(
     inflow: float, block: int
@@ -234,6 +235,7 @@ def standstill_of(one: Judgement) -> tuple[float, float, str] | None:
     return found.behind, found.evidence["stands_s"], severity(diagnose(one.model, found)).value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hangs", [{"m0": 1800}, {"m0": 1800, "m1": 1800, "m2": 1800}])
 def test_deleting_what_is_unread_makes_no_standstill_shorter_or_less_urgent(hangs: Mapping[str, int]) -> None:
     kept, deleted = world(hot=50.0, hangs=hangs), world(hot=50.0, hangs=hangs)

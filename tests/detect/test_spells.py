@@ -99,6 +99,7 @@ def test_a_beginning_that_was_extrapolated_counts_no_more_once_the_lateness_is_m
     assert behind.spell.grown_s - behind.spell.carried_s < 205
 
 
+@pytest.mark.slow
 def test_a_lateness_beyond_the_history_of_log_ends_is_unsure_and_one_within_it_is_not() -> None:
     world = Timeline([20.0] * 4, HELD, dict.fromkeys(HELD, 30.0), order="even")
     world.position = [end - 20_000 for end in world.end]
@@ -199,6 +200,7 @@ def test_a_spell_that_ended_by_itself_is_a_habit() -> None:
     assert 200 <= state.habits[SPELL].longest_s <= 1000
 
 
+@pytest.mark.slow
 def test_a_backlog_that_was_worked_off_is_a_habit_once_its_member_is_on_time_again() -> None:
     world = Timeline([burst_at_once, 10, 10, 10], HELD, dict.fromkeys(HELD, 50.0))
     looks = judged(world, 2400)
@@ -235,6 +237,7 @@ def bursts(second: int) -> float:
     return 10.0 if second < 600 else 120.0 if second % 240 < 96 else 20.0
 
 
+@pytest.mark.slow
 def test_bursts_that_are_too_much_on_average_are_no_habit_and_take_more_members() -> None:
     looks = judged(Timeline([bursts] * 4, HELD, dict.fromkeys(HELD, 100.0), order="even"), 4200)
     told = [one.findings[0] for one in looks if one.candidate]
@@ -244,6 +247,7 @@ def test_bursts_that_are_too_much_on_average_are_no_habit_and_take_more_members(
     assert {str(finding.verdict) for finding in told} == {"under_provisioned"}
 
 
+@pytest.mark.slow
 def test_what_is_expected_of_partitions_and_of_their_member_is_the_same() -> None:
     looks = judged(Timeline([bursts] * 4, HELD, dict.fromkeys(HELD, 100.0), order="even"), 2700)
     models = [one.model for one in looks if one.model is not None and one.model.columns.rates_since.any()]
@@ -256,6 +260,7 @@ def test_what_is_expected_of_partitions_and_of_their_member_is_the_same() -> Non
         assert np.isinf(model.best_drain(3600.0))
 
 
+@pytest.mark.slow
 def test_nothing_is_learned_while_the_illness_lasts() -> None:
     world = Timeline([150.0, 150, 50, 50], HELD, dict.fromkeys(HELD, 220.0))
 

@@ -73,6 +73,7 @@ def test_the_only_one_with_records_is_idle_beside_its_siblings() -> None:
     assert found["t/1"].idle_s == pytest.approx(295, abs=15)
 
 
+@pytest.mark.slow
 def test_a_partition_that_waits_its_turn_is_passed_over_for_no_longer_than_a_turn() -> None:
     """Every fetch of 8,000 records takes 40 s; whoever waits for two of them was never skipped."""
     world = Timeline([80.0, 80, 80, 20, 20, 20], HELD, dict.fromkeys(HELD, 200.0), block=8000)
@@ -83,6 +84,7 @@ def test_a_partition_that_waits_its_turn_is_passed_over_for_no_longer_than_a_tur
     assert longest < 60
 
 
+@pytest.mark.slow
 def test_to_a_sibling_that_is_empty_nothing_is_given_while_a_fetch_lasts() -> None:
     """Every fetch of the first takes five minutes, the second waits for it, and the third gets a record now and then."""
     rates: list[Rate] = [80.0, 1.0, lambda second: float(second % 700 == 0)]
@@ -104,6 +106,7 @@ class EndedTransaction(Timeline):
         return super().observe(blind)
 
 
+@pytest.mark.slow
 def test_what_a_transaction_held_up_stands_from_its_end_on() -> None:
     world = EndedTransaction([30.0] * 6, HELD, dict.fromkeys(HELD, 200.0), stands=frozenset({1}))
     found = judged(world, 1200)

@@ -408,6 +408,7 @@ MEMBERS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(
     members=MEMBERS,
@@ -433,6 +434,7 @@ def test_whatever_the_members_say_every_partition_is_given_once(
 OWNED = st.lists(st.tuples(st.sampled_from(["t", "u"]), st.integers(0, 5)), max_size=8, unique=True)
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(
     members=st.lists(st.tuples(BLOBS, OWNED, st.none() | st.integers(0, 3)), min_size=1, max_size=4),

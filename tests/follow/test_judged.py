@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from kagent.contract.recommendation import from_bytes, to_bytes
 from kagent.follow.decision_types import Peer, Reason, Rules, Snapshot, View
 from kagent.follow.rebalance_decision import decide
@@ -26,6 +28,7 @@ SCENARIO = {
 }
 
 
+@pytest.mark.slow
 def test_the_first_recommendation_about_an_overloaded_member_is_followed() -> None:
     following = replace(parse(SCENARIO), assignor="kagent-follow")
     message = run(following).messages[0]

@@ -15,6 +15,7 @@ NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20)
 PAIRS = st.lists(st.tuples(NAMES, st.integers(0, 2**31 - 1)), unique=True, max_size=20)
 
 
+@pytest.mark.slow
 @given(name=st.none() | NAMES, held=PAIRS, generation=st.none() | st.integers(0, 2**31 - 1))
 def test_what_a_member_says_is_heard(
     name: str | None, held: list[tuple[str, int]], generation: int | None

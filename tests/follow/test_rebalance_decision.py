@@ -252,6 +252,7 @@ def exact(seen: View, placed: Any) -> bool:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     members=st.lists(PEERS, min_size=1, max_size=3, unique_by=lambda p: p.member_id),

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -71,6 +72,7 @@ def test_no_row_is_of_a_time_that_no_calendar_has() -> None:
     assert found == [1_000, 5, 1_000]
 
 
+@pytest.mark.slow
 @given(record=words(JSON))
 @example(record={"record": "GroupMetadata", "generation": 2**70})
 def test_whatever_is_let_in_has_a_row(record: dict[str, Any]) -> None:

@@ -39,6 +39,7 @@ def _ripe() -> tuple[Timeline, Judgement]:
     return world, found
 
 
+@pytest.mark.slow
 def test_the_same_candidate_stays_until_somebody_answers() -> None:
     candidates = [one.candidate for one in judged(skewed(), 900) if one.candidate]
 
@@ -46,6 +47,7 @@ def test_the_same_candidate_stays_until_somebody_answers() -> None:
     assert len({c.id for c in candidates}) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("policy", "reason"),
     [
@@ -62,6 +64,7 @@ def test_each_setting_alone_keeps_it_silent(policy: Policy, reason: str | None) 
     assert found[-1].suppressed_by == reason
 
 
+@pytest.mark.slow
 def test_a_hold_of_days_keeps_it_silent() -> None:
     assert not any(one.candidate for one in judged(skewed(), 900, policy=Policy(hold=10**6)))
 
@@ -112,6 +115,7 @@ class BehindTransaction(Timeline):
         return super().observe(blind)
 
 
+@pytest.mark.slow
 def test_a_transaction_in_its_own_cooldown_does_not_hide_a_standstill() -> None:
     world = BehindTransaction(
         [20.0] * 6, HELD, dict.fromkeys(HELD, 220.0), order="even", stands=frozenset({1, 3})
@@ -146,6 +150,7 @@ def test_a_member_that_falls_behind_waits_for_a_cooldown_only_after_another_that
     assert judge(seen, state, Policy(page_behind=0)).suppressed_by == suppressed_by
 
 
+@pytest.mark.slow
 def test_another_slow_member_does_not_wait_for_the_cooldown_of_the_first() -> None:
     world = Timeline([50.0] * 6, HELD, {**dict.fromkeys(HELD, 220.0), min(HELD): 60.0})
     found = next(one for one in judged(world, 1800) if one.candidate)
@@ -249,6 +254,7 @@ def test_a_group_that_rebalances_is_not_judged_by_its_spread() -> None:
     assert judge(moving, found.state, Policy()).suppressed_by == "not_stable"
 
 
+@pytest.mark.slow
 def test_every_reason_is_told_in_words() -> None:
     said = {one.suppressed_by for one in judged(skewed(), 600) if one.suppressed_by}
 
@@ -306,6 +312,7 @@ def test_a_tick_that_comes_twice_changes_nothing() -> None:
 LITERAL = Policy(min_behind=0, hold=0, settle=0, cooldown=0)
 
 
+@pytest.mark.slow
 def test_the_literal_policy_reports_every_crossing_of_the_threshold_once() -> None:
     """A burst of two minutes on one partition, three times: it drains by itself each time."""
 

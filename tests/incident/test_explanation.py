@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import orjson
+import pytest
 
 from kagent.contract.recommendation import Verdict
 from kagent.detect.finding import Finding
@@ -102,6 +103,7 @@ def after_a_burst(seconds: int) -> tuple[Timeline, Judgement, dict[str, Any]]:
     return world, found, explain(found, look_at(found, world.observe(), found.state, Policy()))
 
 
+@pytest.mark.slow
 def test_of_a_late_member_that_catches_up_by_itself_it_says_when_and_asks_for_no_evidence() -> None:
     world, found, story = after_a_burst(1260)
     told = "\n".join(lines(story))
@@ -120,6 +122,7 @@ def test_of_a_late_member_that_catches_up_by_itself_it_says_when_and_asks_for_no
     assert abs(world.second - began - 60 * int(said[1])) < 90
 
 
+@pytest.mark.slow
 def test_of_a_member_that_stays_as_late_as_it_is_it_says_that_this_may_be_on_purpose() -> None:
     world = Timeline([40.0] * 6, HELD, dict.fromkeys(HELD, 80.0), order="even")
     world.position = [end - 6_000 for end in world.end]
@@ -133,6 +136,7 @@ def test_of_a_member_that_stays_as_late_as_it_is_it_says_that_this_may_be_on_pur
     assert "will have caught up" not in told
 
 
+@pytest.mark.slow
 def test_nor_does_it_ask_for_evidence_of_one_that_catches_up_within_hold() -> None:
     model = after_a_burst(1260)[1].model
     assert model is not None
@@ -166,6 +170,7 @@ def test_what_came_of_earlier_incidents_is_told_in_words() -> None:
     assert told in lines(story)
 
 
+@pytest.mark.slow
 def test_when_it_is_ripe_it_says_what_to_do() -> None:
     story = story_after(700)
 
@@ -174,6 +179,7 @@ def test_when_it_is_ripe_it_says_what_to_do() -> None:
     assert any(line.startswith("  plan: ") for line in lines(story))
 
 
+@pytest.mark.slow
 def test_a_verdict_that_is_not_published_yet_is_named_beside_the_published_one() -> None:
     story = story_after(700)
     said = lines(story | {"verdict": "slow_member", "open": "1"})[0]
@@ -225,6 +231,7 @@ def test_of_a_member_that_is_a_little_behind_it_says_how_far_and_what_counts_as_
     assert str(calm["reason"]).endswith("; late is 60 s or more (`min_behind`).")
 
 
+@pytest.mark.slow
 def test_a_pause_is_over_only_once_the_member_has_made_progress() -> None:
     """Its client goes on committing in the background, the same offsets."""
 
@@ -243,10 +250,12 @@ def test_a_pause_is_over_only_once_the_member_has_made_progress() -> None:
     assert {why for second, why in said.items() if second > 810} == {"after_pause"}
 
 
+@pytest.mark.slow
 def test_the_story_is_plain_json() -> None:
     assert orjson.loads(orjson.dumps(story_after(700)))["group"] == "g"
 
 
+@pytest.mark.slow
 def test_what_moves_reach_has_its_unit() -> None:
     story = story_after(900)
     told = "\n".join(lines(story))

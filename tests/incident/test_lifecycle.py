@@ -45,6 +45,7 @@ def _opened(m0: Rate, follows: bool) -> tuple[Timeline, JudgeState, Recommendati
     return world, now_open.state, now_open.messages[0]
 
 
+@pytest.mark.slow
 def test_blindness_marks_it_stale_once_after_a_minute_and_sight_for_a_minute_takes_it_back() -> None:
     world, state, first = opened()
     blind = judged(world, 120, state, blind=lambda second: True)
@@ -72,6 +73,7 @@ def test_a_plan_that_is_superseded_stays_so_when_the_group_gets_out_of_sight_and
     ]
 
 
+@pytest.mark.slow
 def test_advice_for_the_new_assignment_is_not_superseded_by_the_change_before_it() -> None:
     world, state, first = opened()
     world.held = {"m0": (0, 1), "m1": (4, 5), "m2": (2, 3)}
@@ -113,6 +115,7 @@ def test_a_pipeline_that_is_slow_all_the_time_makes_it_stale_once_and_not_on_and
     assert [m.stale for one in found for m in one.messages] == [True]
 
 
+@pytest.mark.slow
 def test_what_drains_while_it_is_stale_resolves_as_drained() -> None:
     world, state, first = opened(m0=lambda second: 220.0 if second < 700 else 2000.0)
 
@@ -149,6 +152,7 @@ def rearrange(world: Timeline, advised: Recommendation) -> None:
     world.at = dict.fromkeys(held, 0)
 
 
+@pytest.mark.slow
 def test_a_backlog_that_is_gone_resolves_it_once_and_begins_a_cooldown() -> None:
     world, state, first = opened(m0=lambda second: 220.0 if second < 700 else 2000.0)
     found = judged(world, 900, state)
@@ -299,6 +303,7 @@ def test_a_day_in_which_nobody_looked_expires_nothing() -> None:
     assert [str(m.resolution) for m in in_the_end.messages] == ["expired"]
 
 
+@pytest.mark.slow
 def test_a_standstill_becomes_a_page_once_it_is_late_enough_for_one() -> None:
     world = Timeline([20.0] * 6, HELD, dict.fromkeys(HELD, 220.0), order="even", stands=frozenset({1}))
     policy = Policy()
@@ -328,6 +333,7 @@ def test_a_muted_standstill_becomes_no_page_before_the_mute_ends() -> None:
     assert {(m.id, str(m.severity)) for m in after} == {(first.messages[0].id, "page")}
 
 
+@pytest.mark.slow
 def test_the_end_of_an_incident_is_published_although_its_group_is_muted() -> None:
     world, state, first = opened(m0=lambda second: 220.0 if second < 700 else 2000.0)
     said = [m for one in judged(world, 900, state, mute=Mute(world.now + 10**7)) for m in one.messages]
@@ -350,6 +356,7 @@ def test_of_a_member_that_falls_behind_further_the_figures_stay_true_by_half() -
     assert {m.id for m in said} == {first.id}
 
 
+@pytest.mark.slow
 def test_what_is_open_and_still_holds_may_be_acted_on_at_any_time() -> None:
     world, state, last = opened()
     left_ms = []
@@ -375,6 +382,7 @@ def standstill(speed: float) -> tuple[Timeline, JudgeState]:
     return world, first.state
 
 
+@pytest.mark.slow
 def test_a_standstill_that_moves_again_ends_once_its_backlog_is_read() -> None:
     world, state = standstill(speed=60.0)
     for one in judged(world, 1200, state):
@@ -388,6 +396,7 @@ def test_a_standstill_that_moves_again_ends_once_its_backlog_is_read() -> None:
     assert one.lag < 600
 
 
+@pytest.mark.slow
 def test_advice_to_skip_a_record_is_superseded_as_soon_as_the_record_is_passed() -> None:
     """Whoever carried it out later would have the group read again all that came since."""
     world, state = standstill(speed=25.0)
@@ -397,6 +406,7 @@ def test_advice_to_skip_a_record_is_superseded_as_soon_as_the_record_is_passed()
     assert sum(each.count(Status.SUPERSEDED) for each in said) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("becomes", "count"), [(600.0, 1), (330.0, 0), (215.0, 0)])
 def test_advice_is_superseded_once_nothing_is_the_matter_but_the_backlog_that_it_left(
     becomes: float, count: int
@@ -469,6 +479,7 @@ def test_a_standstill_keeps_its_verdict_while_what_it_left_drains() -> None:
     assert [m.status for m in said] == [Status.SUPERSEDED]
 
 
+@pytest.mark.slow
 def test_a_standstill_is_told_while_the_backlog_of_an_open_incident_drains() -> None:
     world, state, first = opened(m0=lambda second: 220.0 if second < 700 else 330.0)
     world.stands, world.stands_from = frozenset({2}), 700
@@ -480,6 +491,7 @@ def test_a_standstill_is_told_while_the_backlog_of_an_open_incident_drains() -> 
     assert (first.id, Verdict.STALLED) in [(m.id, m.verdict) for m in said]
 
 
+@pytest.mark.slow
 def test_a_member_that_gets_later_after_the_advice_was_followed_is_told_again() -> None:
     world, state, first = opened()
     assert state.incident is not None
@@ -499,6 +511,7 @@ def test_a_member_that_gets_later_after_the_advice_was_followed_is_told_again() 
     assert found[-1].state.incident.followed_at is None
 
 
+@pytest.mark.slow
 def test_a_group_that_then_stays_late_and_comes_no_nearer_has_no_incident_for_ever() -> None:
     world, state = standstill(speed=40.0)
     policy = Policy(await_drain=600)
@@ -511,6 +524,7 @@ def test_a_group_that_then_stays_late_and_comes_no_nearer_has_no_incident_for_ev
     assert 600_000 <= said[1].as_of - state.last_tick < 800_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("less_for_s", "after_an_hour"), [(360, {"hot_partition"}), (3600, {"hot_partition", "rebalance"})]
 )
@@ -533,6 +547,7 @@ def test_a_few_minutes_of_less_inflow_change_no_verdict_and_less_for_good_does(
     assert {i.verdict for i in incidents if i} == after_an_hour
 
 
+@pytest.mark.slow
 def test_once_the_load_is_over_no_update_states_it_as_present() -> None:
     """The lateness goes on to rise for minutes, as the member reads what came at the worst time, and it doubles."""
 
@@ -553,6 +568,7 @@ def test_once_the_load_is_over_no_update_states_it_as_present() -> None:
     assert [m.status for one in looks for m in one.messages] == [Status.RESOLVED]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("changed_after_s", "resolution"), [(20, "group_changed"), (250, "drained")])
 def test_a_change_after_the_group_has_caught_up_did_not_end_it(changed_after_s: int, resolution: str) -> None:
     """It catches up within four minutes."""
@@ -576,6 +592,7 @@ def test_what_is_set_aside_and_waits_is_not_drained() -> None:
     assert not drained(model)
 
 
+@pytest.mark.slow
 def test_that_another_member_is_slow_too_is_news() -> None:
     """Within `update_every`, after which the figures would be published again."""
     held = {f"m{n}": (2 * n, 2 * n + 1) for n in range(6)}

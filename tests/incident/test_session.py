@@ -47,6 +47,7 @@ def statuses(messages: list[Recommendation]) -> list[Status]:
     return [message.status for message in messages]
 
 
+@pytest.mark.slow
 def test_an_overloaded_member_is_published_once_and_stays_open(ticks: Callable[[], Observed]) -> None:
     session, messages = known_session(), list[Recommendation]()
     for observation in ticks():
@@ -101,6 +102,7 @@ def test_a_tick_that_comes_twice_changes_nothing(ticks: Callable[[], Observed]) 
     assert session.states[KEY] == state
 
 
+@pytest.mark.slow
 def test_a_session_made_from_the_states_of_another_carries_on(ticks: Callable[[], Observed]) -> None:
     session, messages = known_session(), list[Recommendation]()
     for observation in ticks():

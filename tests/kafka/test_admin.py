@@ -17,6 +17,7 @@ from kagent.settings import Cluster
 from tests.fixtures.waiting import until
 
 
+@pytest.mark.slow
 def test_a_client_that_reaches_no_broker_time_and_again_is_made_anew() -> None:
     admin = Admin(Cluster(bootstrap=f"127.0.0.1:{free_port()}"), deadline=0.2)
     clients = []

@@ -75,6 +75,7 @@ def test_a_tls_file_that_is_missing_is_named_by_every_client(setting: str) -> No
             made(cluster)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("client", ["confluent", "aiokafka", "faust_broker"])
 @pytest.mark.parametrize(
     ("given", "said"),

@@ -97,6 +97,7 @@ async def test_who_ceases_to_wait_takes_the_answer_from_nobody(server: NameServe
     assert await patient == ANSWER
 
 
+@pytest.mark.slow
 def test_that_a_name_has_no_address_is_said_with_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     server = NameServer()
     server.error = socket.EAI_AGAIN

@@ -117,6 +117,7 @@ def test_what_does_not_fit_is_named(
         check(asked(port, certificates))
 
 
+@pytest.mark.slow
 def test_an_expired_certificate_is_named(certificates: Certificates, tmp_path: Path) -> None:
     expired = certificates.made("IP:127.0.0.1", "-days", "-1")
 

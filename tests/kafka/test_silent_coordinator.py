@@ -123,6 +123,7 @@ class Answer:
         self.offset = offset
 
 
+@pytest.mark.slow
 def test_a_partition_without_a_leader_costs_no_other_its_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
     admin = Admin(Cluster(bootstrap="127.0.0.1:1"))
     admin._held, admin._checked = EndsAside(Leaderless()), True  # type: ignore[arg-type]

@@ -45,6 +45,7 @@ def test_the_true_end_always_lies_within(grown: list[int], data: st.DataObject) 
     assert high[0] == UNKNOWN or high[0] >= ends[moment]
 
 
+@pytest.mark.slow
 def test_old_samples_thin_out_and_a_day_costs_a_few_hundred() -> None:
     history = watched(86_400)
 

@@ -7,6 +7,7 @@ import tracemalloc
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,6 +48,7 @@ def test_the_highest_partition_there_can_be_takes_no_more_memory_than_the_lowest
     assert holders_of(made, "t7", 0, 1, HIGHEST) == [2, NOBODY, 2]
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.lists(st.integers(0, 12), min_size=1), st.integers(0, 5)), min_size=1))
 def test_a_partition_has_the_last_holder_that_was_named_or_nobody(
     held: list[tuple[list[int], int]],

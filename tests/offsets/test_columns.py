@@ -125,6 +125,7 @@ def broken(draw: st.DrawFn) -> Pair:
 ROWS = st.lists(broken() | st.sampled_from([(None, b""), (COMMITS[0][0], None)]), min_size=1, max_size=30)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(ROWS, st.sampled_from([pa.binary(), pa.large_binary()]), st.integers(0, 5), st.integers(0, 5))
 def test_broken_commits_are_told_apart_row_by_row(

@@ -82,12 +82,14 @@ def test_a_damaged_value_is_read_or_refused(pair: Pair, value: bytes) -> None:
     check(pair[0], value)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(mutated([key for key, _ in REAL]), st.sampled_from(REAL))
 def test_a_damaged_key_is_read_or_refused(key: bytes, pair: Pair) -> None:
     check(key, pair[1])
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.integers(-2, 26), st.binary(max_size=40), st.binary(max_size=200) | st.none())
 def test_noise_is_read_or_refused(kind: int, key: bytes, value: bytes | None) -> None:
@@ -95,6 +97,7 @@ def test_noise_is_read_or_refused(kind: int, key: bytes, value: bytes | None) ->
     check(key, value)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from(sorted(blobs.KINDS)), mutated(BLOBS))
 def test_a_damaged_blob_is_read_or_refused(kind: str, data: bytes) -> None:

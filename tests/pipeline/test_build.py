@@ -115,6 +115,7 @@ def test_groups_of_kagent_itself_are_left_out() -> None:
     assert [e.group for e in told(rows)] == ["kagents"]
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     commits=st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 3), st.integers(0, 99)), max_size=60),

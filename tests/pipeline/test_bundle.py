@@ -36,6 +36,7 @@ made = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(made, st.integers(1, 7), st.integers(1, 400), st.integers(1, 9))
 def test_every_event_comes_once_in_order_on_the_partition_of_its_key(

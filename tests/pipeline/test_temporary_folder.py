@@ -108,6 +108,7 @@ def run(temporary: Path) -> Iterator[Callable[[str], Running]]:
         running.close()
 
 
+@pytest.mark.slow
 def test_the_folder_of_a_killed_process_is_removed_at_the_next_start_and_a_living_ones_is_not(
     run: Callable[[str], Running], temporary: Path
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -42,6 +43,7 @@ def assignments(one: Case) -> list[np.ndarray]:
     ]
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(cases())
 def test_no_assignment_is_below_the_bound(one: Case) -> None:
@@ -50,6 +52,7 @@ def test_no_assignment_is_below_the_bound(one: Case) -> None:
     assert lower_bound(one) <= best * (1 + 1e-9)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(cases(), st.floats(1.0, 2.0))
 def test_fewest_moves_are_found_and_their_bound_holds(one: Case, loose: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,6 +56,7 @@ def one_by_one(roster: Roster) -> Scenario:
     return Scenario.of(members, COUNTS, owned=owned)
 
 
+@pytest.mark.slow
 @given(rosters())
 def test_rows_and_members_one_by_one_give_the_same_scenario(roster: Roster) -> None:
     made, expected = scenario_from(roster, COUNTS), one_by_one(roster)
@@ -65,6 +67,7 @@ def test_rows_and_members_one_by_one_give_the_same_scenario(roster: Roster) -> N
         assert assign(name, made).to_dict() == assign(name, expected).to_dict()
 
 
+@pytest.mark.slow
 @given(rosters())
 def test_what_a_member_may_hold_is_what_the_scenario_lets_it_hold(roster: Roster) -> None:
     for at, member in enumerate(scenario_from(roster, COUNTS).members):

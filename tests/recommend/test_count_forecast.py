@@ -34,6 +34,7 @@ def too_few() -> tuple[Timeline, Action]:
     raise AssertionError("nothing was reported")
 
 
+@pytest.mark.slow
 def test_the_forecast_holds_for_a_group_that_then_runs_that_number() -> None:
     world, advised = too_few()
     members = advised.params["members"]

@@ -103,6 +103,7 @@ def shape(command: str) -> tuple[str, ...]:
     return tool, *named
 
 
+@pytest.mark.slow
 def test_every_action_is_seen_here() -> None:
     seen = {action.type for kind in GroupKind for action, _ in sentences(kind)}
 

@@ -60,6 +60,7 @@ def test_replayed_members_hold_what_the_clients_held(
         assert held == group["held_at_end"]
 
 
+@pytest.mark.slow
 def test_two_hot_partitions_of_one_librdkafka_member_are_reported_as_rebalance(
     captured: Callable[[str], Recording],
 ) -> None:
@@ -120,6 +121,7 @@ def test_without_samples_of_the_log_ends_a_group_is_blind_after_a_minute(
     assert "log ends" in str(cluster.observe("skew-rc").blind)
 
 
+@pytest.mark.slow
 def test_a_record_that_cannot_be_decoded_is_counted_and_the_rest_is_replayed() -> None:
     folder = read_folder(DATA / "steady")
     broken = replace(folder.records[10], key=b"\x00\x01\x00\x09short")

@@ -429,6 +429,7 @@ def written(tmp_path: Path) -> Any:
     return write
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("text", "said"), MISTAKES, ids=[text[:60] for text, _ in MISTAKES])
 def test_a_mistake_is_named_with_its_line_and_what_was_meant(text: str, said: str, written: Any) -> None:
     file = written(f"# a comment\n\n{text}\n")
@@ -476,6 +477,7 @@ def test_what_a_section_of_a_wrong_name_holds_is_checked_too(written: Any) -> No
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -956,6 +958,7 @@ def _file(folder: Path, text: str) -> Path:
     return file
 
 
+@pytest.mark.slow
 def test_what_is_wrong_beside_an_unknown_type_of_destination_is_named_too(tmp_path: Path) -> None:
     destination = "type: nope\n      timeout: ten\n      only: {clusters: main}\n"
     with pytest.raises(SettingsError) as error:

@@ -125,6 +125,7 @@ def test_a_group_that_switched_keeps_to_the_strategy_when_a_member_comes_back() 
     assert not_switched[0] == not_switched[1]
 
 
+@pytest.mark.slow
 def test_an_action_that_changes_nothing_leaves_the_same_world() -> None:
     acted, other = group(FEW), group(FEW)
     carry_out(acted, 0, message(ActionType.ADD_PARTITIONS_OR_REKEY, topic="t"))

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from kagent.simulator import load
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "random_scenarios.py"
@@ -16,6 +18,7 @@ def written(folder: Path, seed: int) -> dict[str, str]:
     return {path.name: path.read_text() for path in sorted(folder.iterdir())}
 
 
+@pytest.mark.slow
 def test_each_fault_has_files_that_load_and_the_same_seed_writes_the_same(tmp_path: Path) -> None:
     files = written(tmp_path / "one", 7)
     scenarios = [load(tmp_path / "one" / name) for name in files]

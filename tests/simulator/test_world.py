@@ -228,6 +228,7 @@ def test_brokers_that_restart_take_no_records_and_no_commits_for_a_while() -> No
 SCALER = {"lag_per_member": 40, "least": 3, "greatest": 6, "cooldown": 60}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["java", "sarama", "franz-go", "librdkafka"])
 @pytest.mark.parametrize("scaled", [False, True])
 def test_a_seed_lives_the_same_whatever_runs_beside_it(family: str, scaled: bool) -> None:

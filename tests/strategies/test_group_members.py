@@ -19,6 +19,7 @@ MEMBERS = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(MEMBERS)
 def test_each_member_comes_back_as_it_was(members: list[Member]) -> None:
     columns = GroupMembers.of(members)
@@ -29,6 +30,7 @@ def test_each_member_comes_back_as_it_was(members: list[Member]) -> None:
     assert GroupMembers.of(columns) is columns
 
 
+@pytest.mark.slow
 @given(MEMBERS)
 def test_subscriptions_are_listed_once_in_the_order_of_their_first_member(members: list[Member]) -> None:
     assert list(GroupMembers.of(members).kinds) == list(dict.fromkeys(member.topics for member in members))

@@ -165,6 +165,7 @@ def test_a_source_that_was_made_anew_is_followed_though_all_rows_are_of_the_old_
     assert world.committed == [world.second]
 
 
+@pytest.mark.slow
 def test_a_source_that_does_not_exist_blinds_the_cluster_for_no_longer_than_a_minute() -> None:
     world = World()
     world.run(15)
@@ -174,6 +175,7 @@ def test_a_source_that_does_not_exist_blinds_the_cluster_for_no_longer_than_a_mi
     assert world.run(45).status == "watching"
 
 
+@pytest.mark.slow
 def test_a_source_that_groups_are_in_is_not_forgotten_however_long_it_is_silent() -> None:
     world = World()
     world.run(5)

@@ -34,6 +34,7 @@ async def rebalancing(entry: Entry) -> CoordinatorAnswer:
     return replace(await agreed(entry), state="preparingrebalance")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("answers", "published"), [(others_hold_it, True), (rebalancing, False)])
 async def test_lost_records_are_told_whoever_holds_the_partition_by_now(
     answers: Callable[[Entry], Awaitable[CoordinatorAnswer]], published: bool

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
+import pytest
 
 from kagent.contract.admission import MAX_EVENTS
 from kagent.contract.events import encode
@@ -72,6 +73,7 @@ async def test_the_clusters_are_asked_for_their_partitions_once_and_before_the_f
     assert sources(engine.coverage[0]) == list(range(50))
 
 
+@pytest.mark.slow
 async def test_thousands_of_bad_events_in_one_message_are_counted_each_and_cost_a_few_letters() -> None:
     engine, letters = desk(), Letters()
     made = reader(engine, letters)

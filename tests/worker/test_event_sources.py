@@ -71,6 +71,7 @@ def test_a_cut_of_partitions_that_are_not_there_is_refused_and_leaves_nothing_be
     assert engine.coverage[0].cuts == {}
 
 
+@pytest.mark.slow
 @given(st.integers(PARTITIONS, INT32))
 def test_an_event_of_a_partition_that_is_not_there_is_refused_and_its_group_stays_as_it_was(
     source: int,
@@ -119,6 +120,7 @@ def test_progress_that_names_a_partition_twice_is_refused_as_a_whole() -> None:
     assert engine.coverage[0].sources == {}
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio
 async def test_what_was_believed_before_the_cluster_was_asked_is_gone_at_the_next_tick() -> None:
     engine = desk()
@@ -132,6 +134,7 @@ async def test_what_was_believed_before_the_cluster_was_asked_is_gone_at_the_nex
     assert len(engine.tables.coverage["0"].state["gaps"]) == PARTITIONS
 
 
+@pytest.mark.slow
 def test_true_progress_takes_effect_at_once_after_hundreds_of_forged_records() -> None:
     engine, every = desk(), list(range(PARTITIONS))
     told(engine)

@@ -121,6 +121,7 @@ KINDS: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_costs_the_group_it_is_about(kind: str) -> None:
     engine, at = desk(), 0
@@ -139,6 +140,7 @@ def test_it_costs_the_group_it_is_about(kind: str) -> None:
     assert "main/sound" not in engine.set_aside
 
 
+@pytest.mark.slow
 def test_all_of_them_one_after_the_other_too() -> None:
     engine, at = desk(), 0
 

@@ -247,6 +247,7 @@ FORGED = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(FORGED, min_size=1, max_size=5))
 def test_records_forged_under_the_live_runs_id_neither_blind_for_long_nor_hide_a_later_loss(
     forged: list[Progress],

@@ -108,6 +108,7 @@ def test_a_membership_that_was_lost_sets_its_group_aside_until_it_rebalances(wor
     assert world.run(1).set_aside == 0
 
 
+@pytest.mark.slow
 def test_a_cut_of_a_source_that_does_not_exist_is_told_of_for_no_longer_than_a_minute(world: World) -> None:
     cut(world, 5, source=2**31 - 1)
     assert world.run(1).status == "catching_up"

@@ -26,6 +26,7 @@ def thawed() -> Iterator[None]:
     gc.set_threshold(*before)
 
 
+@pytest.mark.slow
 def test_collections_pass_over_what_lives_when_groups_were_loaded() -> None:
     node = Node()
     spare_from_collections()
@@ -36,6 +37,7 @@ def test_collections_pass_over_what_lives_when_groups_were_loaded() -> None:
     assert alive() is not None
 
 
+@pytest.mark.slow
 def test_what_was_spared_and_is_garbage_by_the_next_load_is_freed() -> None:
     node = Node()
     spare_from_collections()

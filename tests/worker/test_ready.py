@@ -60,6 +60,7 @@ def event_message(offset: int, event: GroupEvent | Beat) -> Any:
     )
 
 
+@pytest.mark.slow
 async def test_an_event_waits_for_recovery_and_an_older_one_replaces_no_row(worker: Worker) -> None:
     waiting = asyncio.create_task(worker.event_reader.take(message(7, 5)))
     await asyncio.sleep(0)
@@ -77,6 +78,7 @@ async def test_an_event_waits_for_recovery_and_an_older_one_replaces_no_row(work
     assert list(worker.desk.index.entries(0)["main/g"].commits["orders"].committed) == [9]
 
 
+@pytest.mark.slow
 async def test_an_event_behind_a_gap_is_applied_though_the_cluster_cannot_be_asked_about_the_gap(
     worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,6 +94,7 @@ async def test_an_event_behind_a_gap_is_applied_though_the_cluster_cannot_be_ask
     assert list(worker.desk.index.entries(0)["main/g"].commits["orders"].committed) == [8]
 
 
+@pytest.mark.slow
 async def test_groups_are_built_anew_after_every_recovery(
     worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,6 +123,7 @@ async def test_an_event_of_a_partition_that_went_away_is_left_to_its_owner(
     assert worker.desk.counts["events"] == 0
 
 
+@pytest.mark.slow
 async def test_a_spare_worker_is_ready_once_the_first_rebalance_has_ended(
     worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,6 +139,7 @@ async def test_a_spare_worker_is_ready_once_the_first_rebalance_has_ended(
     assert worker.health()[0]
 
 
+@pytest.mark.slow
 async def test_a_worker_whose_partitions_went_away_shows_their_groups_no_longer(
     worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,6 +156,7 @@ async def test_a_worker_whose_partitions_went_away_shows_their_groups_no_longer(
     assert worker.health()[0]
 
 
+@pytest.mark.slow
 async def test_a_loaded_partition_is_judged_once_all_that_is_heard_of_it_is_fresh(
     worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,8 @@ import asyncio
 import logging
 from types import SimpleNamespace
 
+import pytest
+
 from kagent.client import mutes_topic
 from kagent.client.client import parsed
 from kagent.contract import mute
@@ -70,6 +72,7 @@ def test_a_topic_of_unreadable_messages_and_mutes_is_a_line_for_each_of_the_two(
     assert len(written.lines) == 2
 
 
+@pytest.mark.slow
 def test_a_flood_of_refused_records_is_a_line_a_minute_for_each_kind_and_reason() -> None:
     now = 0.0
     written = Listed()

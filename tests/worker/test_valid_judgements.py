@@ -425,6 +425,7 @@ def pair(rate: int, **fields: Any) -> Pair:
     return Pair(Random(3), topics, groups)
 
 
+@pytest.mark.slow
 async def test_groups_in_which_nothing_happens_are_not_judged_again() -> None:
     still = pair(rate=0)
     await still.run(8)  # the window of rebalances passes
@@ -440,6 +441,7 @@ async def test_groups_in_which_nothing_happens_are_not_judged_again() -> None:
     assert all(judgement.model is not None for judgement in still.engines[1][0].looks.values())
 
 
+@pytest.mark.slow
 async def test_groups_that_keep_up_with_growing_topics_are_judged_when_they_commit() -> None:
     busy = pair(rate=20, every_s=60)
     await busy.run(60, commit=True)  # the window of rebalances passes, and rates are known

@@ -136,6 +136,7 @@ def test_a_topic_with_which_all_keep_up_does_not_hide_a_slow_machine(group: Make
     assert leading(found) == "slow_member"
 
 
+@pytest.mark.slow
 def test_a_member_that_is_slow_by_less_is_reported_when_it_has_got_later_for_half_an_hour() -> None:
     held = {"m0": (0, 1), "m1": (2, 3), "m2": (4, 5)}
     found = judged(Timeline([50.0] * 6, held, {"m0": 93.0, "m1": 200.0, "m2": 200.0}), 4200)
@@ -172,6 +173,7 @@ def verdicts(inflow: Rate, speed: Mapping[str, Rate]) -> set[str]:
     return {str(one.findings[0].verdict) for one in looks if one.candidate}
 
 
+@pytest.mark.slow
 def test_a_machine_that_did_more_before_and_a_peer_that_does_prove_it_together() -> None:
     def slowed(second: int) -> float:
         return 100.0 if second < 1500 else 50.0
@@ -188,6 +190,7 @@ def after_slowing(peer: float) -> list[Judgement]:
     return [one for one in looks if one.candidate]
 
 
+@pytest.mark.slow
 def test_a_machine_that_did_more_before_is_slow_as_long_as_a_peer_does_more_than_it_does_now() -> None:
     told = after_slowing(peer=32.0)
 
@@ -200,10 +203,12 @@ def test_a_machine_that_did_more_before_is_slow_as_long_as_a_peer_does_more_than
     )
 
 
+@pytest.mark.slow
 def test_where_no_peer_does_more_all_may_have_become_slow() -> None:
     assert "slow_member" not in {str(one.findings[0].verdict) for one in after_slowing(peer=20.0)}
 
 
+@pytest.mark.slow
 def test_peers_that_work_off_a_backlog_prove_what_a_member_does_not_do() -> None:
     """All are late after ten minutes of too much, and one of them becomes slow while they catch up."""
 
@@ -220,6 +225,7 @@ def test_peers_that_work_off_a_backlog_prove_what_a_member_does_not_do() -> None
     assert told[-1].evidence["peers_do_per_s"] == pytest.approx(33, rel=0.05)
 
 
+@pytest.mark.slow
 def test_one_fast_machine_among_equal_ones_proves_nothing() -> None:
     def rising(second: int) -> float:
         return 10.0 if second < 1500 else 36.0

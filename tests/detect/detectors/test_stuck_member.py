@@ -101,6 +101,7 @@ def test_a_whole_group_at_rest_is_stuck_only_if_it_went_on_for_three_times_as_lo
     assert [after(3600), after(600)] == ["stuck_member", "balanced"]
 
 
+@pytest.mark.slow
 def test_a_group_that_stands_is_stuck_until_it_moves_however_long_that_takes() -> None:
     held = {"m0": (0, 1), "m1": (2, 3)}
     world = Timeline([40.0] * 4, held, dict.fromkeys(held, lambda second: 200.0 if second < 1800 else 0.0))
@@ -169,6 +170,7 @@ def test_while_the_whole_group_sleeps_nobody_is_silent_and_the_first_to_wake_mak
     assert {str(f.verdict) for one in found for f in one.findings if f.ripe} <= {"balanced"}
 
 
+@pytest.mark.slow
 def test_a_member_that_hangs_is_told_before_its_client_leaves_the_group() -> None:
     """After 300 s in one poll: then the next holder hangs at the same record, and its silence begins anew."""
     held = {"m0": (0, 1), "m1": (2, 3), "m2": (4, 5)}

@@ -292,6 +292,7 @@ async def test_the_series_of_a_group_begin_with_its_first_judgement(serve: Any) 
     assert (said["group"]["lag"], said["group"]["seconds_behind"]) == ([None], [None])
 
 
+@pytest.mark.slow
 async def test_a_what_if_is_what_plan_and_assign_answer(serve: Any) -> None:
     from click.testing import CliRunner
 

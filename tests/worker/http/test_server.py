@@ -154,6 +154,7 @@ async def test_a_worker_that_has_not_caught_up_is_not_ready(serve: Any) -> None:
     assert (await (await client.get("/api/groups")).json())["missing_partitions"] == [0]
 
 
+@pytest.mark.slow
 async def test_whichever_worker_is_asked_answers_for_all_and_says_who_did_not(serve: Any) -> None:
     settings = Settings(clusters=CLUSTERS, topics=Topics(partitions=3))
     workers = [made(settings, 0, ["a", "plain"]), made(settings, 1, ["b/x"]), made(settings, 2, [EVIL])]

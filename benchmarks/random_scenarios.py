@@ -175,6 +175,16 @@ def _burst(dice: random.Random, group: RandomGroup) -> list[dict[str, Any]]:
     return [{"do": "inflow", "topic": topic, "factor": round(factor, 2), "for": round(dice.uniform(5, longest))}]  # fmt: skip
 
 
+def _failover(dice: random.Random, group: RandomGroup) -> list[dict[str, Any]]:
+    """All members are slow together for so short a time that they soon catch up: what they share does not answer."""
+    factor = dice.uniform(1.5, 5)
+    longest = CAUGHT_UP_S * (1 - FITS) / (FITS - 1 / factor)
+    seconds = round(dice.uniform(5, longest))
+    return [
+        {"do": "cost", "topic": topic, "factor": round(factor, 2), "for": seconds} for topic in group.costs
+    ]
+
+
 def _tide(dice: random.Random, group: RandomGroup) -> list[dict[str, Any]]:
     """An hour or two with less or more, which the members can do."""
     factor = dice.uniform(0.3, FITS / max(group.work_of(m, group.work) for m in group.held))
@@ -193,6 +203,7 @@ ORDINARY: tuple[Callable[[random.Random, RandomGroup], list[dict[str, Any]]], ..
     _brokers,
     _pause,
     _burst,
+    _failover,
     _burst,
 )
 """What happens to a healthy group; twice what happens often."""

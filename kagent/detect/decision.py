@@ -128,9 +128,9 @@ def _finding(
     member: LateMember, line: Line | None, facts: dict[str, Any], known: MemberState
 ) -> Finding | None:
     """The finding for a late member: ripe or not, and what is missing."""
-    model, limits = member.model, evidence.LatenessLimits.of(member.model.policy)
+    limits = evidence.LatenessLimits.of(member.model.policy)
     grown = known.spell.grown_s if known.spell else 0.0
-    need = _growing_need_s(model, line, limits)
+    need = _growing_need_s(member, line, limits)
     missing = _missing(member, line, known, need, limits)
     swing = inflow_swings.explanation(member) if missing is None else None
     if swing is not None:
@@ -154,14 +154,25 @@ def _finding(
     )
 
 
-def _growing_need_s(model: GroupModel, line: Line | None, limits: evidence.LatenessLimits) -> float:
+def _growing_need_s(member: LateMember, line: Line | None, limits: evidence.LatenessLimits) -> float:
     """How long the member must have been late and growing, s."""
+    model = member.model
     need = evidence.growing_need_s(model.state, model.now, model.policy)
-    if line is None or line.likely:
-        return need
     # What holds for an optimist alone waits until the intervals are narrower: with 60 s, of 89 sick archetypes (five seeds each) three
     # opened with such a verdict and had another one minutes later, with 180 s none.
+    if line is None or (line.likely and not _may_have_slowed_with_all(member, line)):
+        return need
     return max(need, model.policy.evidence * limits.draining_need)
+
+
+def _may_have_slowed_with_all(member: LateMember, line: Line) -> bool:
+    """Whether it certainly does less than it did before it fell behind, though no peer proves that it alone is slow."""
+    # Then what all members share is slow, as a database during a failover, and is quick again within minutes more often than one machine is.
+    return (
+        line.verdict is not None
+        and not OF[line.verdict].ONE_MEMBER
+        and member.speed[2] < member.proven_before
+    )
 
 
 def _missing(

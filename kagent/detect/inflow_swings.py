@@ -54,7 +54,7 @@ def rare_after_s(strange: float, draws: float) -> float:
 
 def of(member: LateMember) -> Swings | None:
     """The swings of what the member holds now; None where too little is known of the time before it fell behind."""
-    known, began = member.model.member_state(member.at), _began(member)
+    known, began = member.model.member_state(member.at), member.on_time_at
     # A backlog that drains has its swing behind it.
     peak = known.backlog.most_at if known.backlog else known.time
     times, arrived = _by_minute(member, began, known.time - BY_THE_MINUTE)
@@ -67,13 +67,6 @@ def of(member: LateMember) -> Swings | None:
     since = float(np.diff(member.arrived(np.array([began, peak], np.float64)))[0]) * 1000 / (peak - began)
     rare_s = rare_after_s((since - usual) / spread, DRAWS * len(member.model.names)) if spread > 0 else 0.0
     return Swings(usual, spread, since, (known.time - began) / 1000, member.model.policy.evidence * rare_s)
-
-
-def _began(member: LateMember) -> int:
-    """When the member was last on time, ms. One that was idle until it fell behind was, as long ago as it is late now."""
-    known = member.model.member_state(member.at)
-    late_since = min(s.began for s in (known.spell, known.backlog) if s is not None)
-    return known.on_time_at or late_since - round(1000 * member.lateness)
 
 
 def _by_minute(member: LateMember, until: int, oldest: int) -> tuple[Floats, Floats]:

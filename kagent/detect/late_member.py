@@ -143,7 +143,7 @@ class LateMember:
         """Records/s of ``peers``, [span, peer, topic]: what arrived for those that keep up, back to five minutes before the member fell
         behind, and no further than the assignment; what the others did while they were busy."""
         model = self.model
-        since = max(model.member_state(self.at).on_time_at - LATELY_MS, model.state.assigned_at)
+        since = max(self.on_time_at - LATELY_MS, model.state.assigned_at)
         known = model.now - SPANS_MS[:, 0] >= since
         known[0] = True
         got = model.inflow_by_topic[known][:, self.keeping_up]
@@ -170,6 +170,13 @@ class LateMember:
             share = min(share, 1 - float(self.model.lateness[peer]) / max(self._behind_for_s, 1e-9))
         return float(np.clip(share, 0, 1))
 
+    @cached_property
+    def on_time_at(self) -> int:
+        """When it was last on time, ms. One that was idle until it fell behind was, as long ago as it is late now."""
+        known = self.model.member_state(self.at)
+        late_since = min((clock.began for clock in (known.spell, known.backlog) if clock), default=known.time)
+        return known.on_time_at or late_since - round(1000 * self.lateness)
+
     @property
     def _behind_for_s(self) -> float:
         """How long it has been late, s of commit time."""
@@ -186,17 +193,17 @@ class LateMember:
     def proven_before(self) -> float:
         """How much work/s of its mix of topics it proved itself, before it fell behind with the partitions that it holds now; 0 where that is
         not known."""
-        model, since = self.model, self.model.member_state(self.at).on_time_at - RECENT_MS
+        model, since = self.model, self.on_time_at - RECENT_MS
         if since < max(model.state.assigned_at, model.known_since(self.rows)):
             return 0.0
-        times = np.array([since, since + RECENT_MS], np.float64)
+        # It was on time in the end: all had been read but what came within that. A backlog that comes at once is no work done.
+        read_until = max(since, self.on_time_at - round(1000 * LatenessLimits.of(model.policy).on_time))
+        times = np.array([since, read_until], np.float64)
         came = np.zeros(len(model.lags.topics))
         for topic in model.topics_of(self.rows):
             arrived = self._arrived_of(topic, times)
             came[model.lags.topics.index(topic)] = (arrived[1] - arrived[0]) * 1000 / RECENT_MS
-        # It was on time in the end: no more was left than arrives within that.
-        left = LatenessLimits.of(model.policy).on_time * 1000 / RECENT_MS
-        return max(float(self._proven_by(came)), self._proven_by_as_much(came)) * (1 - left)
+        return max(float(self._proven_by(came)), self._proven_by_as_much(came))
 
     def _proven_by_as_much(self, theirs: Floats) -> float:
         """The same by what it gets: who kept up with so much of each topic can do all of that, whatever records cost. What it does while

@@ -89,3 +89,44 @@ def test_without_the_swings_of_the_inflow_minutes_that_end_by_themselves_are_tol
 
     monkeypatch.setattr(inflow_swings, "explanation", lambda member: None)
     assert told(made(), 3600) != []
+
+
+@pytest.mark.slow
+def test_without_what_they_did_before_members_that_are_slow_together_for_minutes_are_told(
+    monkeypatch: Any,
+) -> None:
+    def failover(second: int) -> float:
+        return 50.0 if 1500 < second <= 1680 else 200.0
+
+    def made() -> Timeline:
+        return world([70.0] * 6, dict.fromkeys(HELD, failover))
+
+    assert told(made(), 2400) == []
+
+    monkeypatch.setattr(decision, "_may_have_slowed_with_all", lambda member, line: False)
+    assert told(made(), 2400) == ["under_provisioned"]
+
+
+@pytest.mark.slow
+def test_members_that_stay_slow_together_are_told_after_three_times_the_evidence() -> None:
+    def slower(second: int) -> float:
+        return 50.0 if second > 1500 else 200.0
+
+    looks = judged(world([70.0] * 6, dict.fromkeys(HELD, slower)), 2400)
+    first = next(one for one in looks if one.candidate)
+
+    assert first.verdict == "under_provisioned"
+    assert first.findings[0].needed_s == 180
+    assert first.findings[0].evidence_s == pytest.approx(180, abs=15)
+
+
+@pytest.mark.slow
+def test_a_backlog_that_came_at_once_is_nothing_that_a_member_did_before() -> None:
+    def jumps(second: int) -> float:
+        return 12_000.0 if second == 1500 else 6.0
+
+    looks = judged(world([jumps, jumps, 6.0, 6.0, 6.0, 6.0], dict.fromkeys(HELD, 33.0)), 1800)
+    first = next(one for one in looks if one.candidate)
+
+    assert first.verdict == "rebalance"
+    assert first.findings[0].needed_s == 60

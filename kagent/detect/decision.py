@@ -160,19 +160,15 @@ def _growing_need_s(member: LateMember, line: Line | None, limits: evidence.Late
     need = evidence.growing_need_s(model.state, model.now, model.policy)
     # What holds for an optimist alone waits until the intervals are narrower: with 60 s, of 89 sick archetypes (five seeds each) three
     # opened with such a verdict and had another one minutes later, with 180 s none.
-    if line is None or (line.likely and not _may_have_slowed_with_all(member, line)):
+    if line is None or line.verdict is None or (line.likely and not _slowed_down(member)):
         return need
     return max(need, model.policy.evidence * limits.draining_need)
 
 
-def _may_have_slowed_with_all(member: LateMember, line: Line) -> bool:
-    """Whether it certainly does less than it did before it fell behind, though no peer proves that it alone is slow."""
-    # Then what all members share is slow, as a database during a failover, and is quick again within minutes more often than one machine is.
-    return (
-        line.verdict is not None
-        and not OF[line.verdict].ONE_MEMBER
-        and member.speed[2] < member.proven_before
-    )
+def _slowed_down(member: LateMember) -> bool:
+    """Whether it certainly does less than it did before it fell behind."""
+    # What slows it may pass within minutes, as a database that fails over or a long garbage collection; a bad spread does not pass by itself.
+    return member.speed[2] < member.proven_before
 
 
 def _missing(

@@ -91,31 +91,41 @@ def test_without_the_swings_of_the_inflow_minutes_that_end_by_themselves_are_tol
     assert told(made(), 3600) != []
 
 
-@pytest.mark.slow
-def test_without_what_they_did_before_members_that_are_slow_together_for_minutes_are_told(
-    monkeypatch: Any,
-) -> None:
-    def failover(second: int) -> float:
-        return 50.0 if 1500 < second <= 1680 else 200.0
+def for_three_minutes(second: int) -> float:
+    return 50.0 if 1500 < second <= 1680 else 200.0
 
+
+def for_good(second: int) -> float:
+    return 50.0 if second > 1500 else 200.0
+
+
+SLOW_TOGETHER = ("m0", "m1", "m2"), "under_provisioned"
+SLOW_ALONE = ("m0",), "slow_member"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("who", "verdict"), [SLOW_TOGETHER, SLOW_ALONE], ids=["all", "one"])
+def test_without_what_they_did_before_members_that_are_slow_for_minutes_are_told(
+    who: tuple[str, ...], verdict: str, monkeypatch: Any
+) -> None:
     def made() -> Timeline:
-        return world([70.0] * 6, dict.fromkeys(HELD, failover))
+        return world([70.0] * 6, {**dict.fromkeys(HELD, 200.0), **dict.fromkeys(who, for_three_minutes)})
 
     assert told(made(), 2400) == []
 
-    monkeypatch.setattr(decision, "_may_have_slowed_with_all", lambda member, line: False)
-    assert told(made(), 2400) == ["under_provisioned"]
+    monkeypatch.setattr(decision, "_slowed_down", lambda member: False)
+    assert told(made(), 2400) == [verdict]
 
 
 @pytest.mark.slow
-def test_members_that_stay_slow_together_are_told_after_three_times_the_evidence() -> None:
-    def slower(second: int) -> float:
-        return 50.0 if second > 1500 else 200.0
+@pytest.mark.parametrize(("who", "verdict"), [SLOW_TOGETHER, SLOW_ALONE], ids=["all", "one"])
+def test_members_that_stay_slow_are_told_after_three_times_the_evidence(
+    who: tuple[str, ...], verdict: str
+) -> None:
+    speeds: dict[str, Rate] = {**dict.fromkeys(HELD, 200.0), **dict.fromkeys(who, for_good)}
+    first = next(one for one in judged(world([70.0] * 6, speeds), 2400) if one.candidate)
 
-    looks = judged(world([70.0] * 6, dict.fromkeys(HELD, slower)), 2400)
-    first = next(one for one in looks if one.candidate)
-
-    assert first.verdict == "under_provisioned"
+    assert first.verdict == verdict
     assert first.findings[0].needed_s == 180
     assert first.findings[0].evidence_s == pytest.approx(180, abs=15)
 

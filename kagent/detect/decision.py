@@ -135,7 +135,6 @@ def _finding(
     swing = inflow_swings.explanation(member) if missing is None else None
     if swing is not None:
         grown, need, missing = swing.lasted_s, swing.rare_after_s, "swing"
-    began = min(s.began for s in (known.spell, known.backlog) if s is not None)
     rows = tuple(member.rows[:ROWS].tolist())
     if "row" in facts:
         row = int(facts["row"])
@@ -146,7 +145,7 @@ def _finding(
         rows=rows,
         behind=member.lateness,
         evidence=facts,
-        since=began,
+        since=member.late_since,
         ripe=missing is None,
         evidence_s=round(grown, 1),
         needed_s=round(need, 1),

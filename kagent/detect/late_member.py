@@ -170,19 +170,21 @@ class LateMember:
             share = min(share, 1 - float(self.model.lateness[peer]) / max(self._behind_for_s, 1e-9))
         return float(np.clip(share, 0, 1))
 
+    @property
+    def late_since(self) -> int:
+        """When the first of its clocks that run began, ms; its latest commit where none runs."""
+        known = self.model.member_state(self.at)
+        return min((clock.began for clock in (known.spell, known.backlog) if clock), default=known.time)
+
     @cached_property
     def on_time_at(self) -> int:
         """When it was last on time, ms. One that was idle until it fell behind was, as long ago as it is late now."""
-        known = self.model.member_state(self.at)
-        late_since = min((clock.began for clock in (known.spell, known.backlog) if clock), default=known.time)
-        return known.on_time_at or late_since - round(1000 * self.lateness)
+        return self.model.member_state(self.at).on_time_at or self.late_since - round(1000 * self.lateness)
 
     @property
     def _behind_for_s(self) -> float:
         """How long it has been late, s of commit time."""
-        known = self.model.member_state(self.at)
-        began = min((clock.began for clock in (known.spell, known.backlog) if clock), default=known.time)
-        return (known.time - began) / 1000
+        return (self.model.member_state(self.at).time - self.late_since) / 1000
 
     @cached_property
     def done(self) -> Mapping[str, float]:

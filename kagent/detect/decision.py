@@ -130,7 +130,7 @@ def _finding(
     """The finding for a late member: ripe or not, and what is missing."""
     limits = evidence.LatenessLimits.of(member.model.policy)
     grown = known.spell.grown_s if known.spell else 0.0
-    need = _growing_need_s(member, line, limits)
+    need = _line_needs_s(member, line, limits)
     missing = _missing(member, line, known, need, limits)
     swing = inflow_swings.explanation(member) if missing is None else None
     if swing is not None:
@@ -153,8 +153,8 @@ def _finding(
     )
 
 
-def _growing_need_s(member: LateMember, line: Line | None, limits: evidence.LatenessLimits) -> float:
-    """How long the member must have been late and growing, s."""
+def _line_needs_s(member: LateMember, line: Line | None, limits: evidence.LatenessLimits) -> float:
+    """How long the member must have been late and growing for this line, s: at least what its group needs."""
     model = member.model
     need = evidence.growing_need_s(model.state, model.now, model.policy)
     # What holds for an optimist alone waits until the intervals are narrower: with 60 s, of 89 sick archetypes (five seeds each) three

@@ -20,8 +20,8 @@ from kagent.contract.redaction import Redaction
 from kagent.detect.state import JudgeState
 from kagent.incident.correlation import CorrelationState
 from kagent.incident.evaluate import Judgement
-from kagent.incident.lifecycle import last_message
 from kagent.incident.session import EvaluationSession
+from kagent.incident.stated import last_message
 from kagent.lag.observation import Observation
 from kagent.policy import Policies
 from kagent.settings import Settings

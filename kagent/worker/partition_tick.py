@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from kagent.group_key import group_key
 from kagent.incident.correlation import CorrelationState, Population
 from kagent.incident.evaluate import Candidate
-from kagent.incident.lifecycle import expired
+from kagent.incident.resolution import expired
 from kagent.worker.beyond_log_end import BeyondLogEnd, in_use
 from kagent.worker.cluster_logs import ClusterLogs
 from kagent.worker.confirmations import Confirmations

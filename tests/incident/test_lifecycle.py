@@ -12,7 +12,9 @@ from kagent.contract.recommendation import ActionType, Recommendation, Status, V
 from kagent.detect.finding import Finding
 from kagent.detect.state import JudgeState
 from kagent.incident.evaluate import confirm, judge
-from kagent.incident.lifecycle import carried_on, drained, expired
+from kagent.incident.lateness_left import drained
+from kagent.incident.lifecycle import carried_on
+from kagent.incident.resolution import expired
 from kagent.lag.observation import Mute, Observation
 from kagent.policy import Policy
 from tests.fixtures.timeline import Rate, Timeline, judged

@@ -34,6 +34,9 @@ def lines(story: dict[str, Any]) -> list[str]:
     ):
         # Beside "80 s behind" and a skew of 3 it would read as a mistake.
         verdict = "not reported"
+    elif story["verdict"] == Verdict.BALANCED and (story["skew"] or 0.0) >= story["threshold"]:
+        # So would it beside the uneven lags of a few records that members on time have.
+        verdict = "keeps up"
     if story["open"] and raw and raw["verdict"] != story["verdict"]:
         # Another verdict is published only once it has led for a while; the sentence below is already about it.
         verdict = f"reported as {verdict}, now {verdict_words(raw['verdict'])}"

@@ -199,6 +199,13 @@ def test_of_a_healthy_group_it_says_so() -> None:
     )
 
 
+def test_uneven_lags_of_members_that_are_on_time_are_not_called_balanced() -> None:
+    story = story_after(600, hot=50.0)
+
+    assert lines(story | {"skew": 3.0})[0].startswith("g: keeps up (")
+    assert lines(story | {"skew": 1.2})[0].startswith("g: balanced (")
+
+
 def test_of_records_older_than_the_first_look_it_does_not_say_that_nobody_is_late() -> None:
     world = Timeline([0.0] * 6, HELD, dict.fromkeys(HELD, 220.0), commit_s=10**6, stands=frozenset(range(6)))
     world.end = [end + 500 for end in world.end]

@@ -133,6 +133,11 @@ class LateMember:
         """What each of ``peers`` certainly did, in work/s."""
         return np.asarray((self._peers_did @ self.model.topic_cost).max(axis=0)) * self._paces
 
+    @property
+    def done_by_peers_now(self) -> Floats:
+        """The same of the last minutes alone."""
+        return np.asarray(self._peers_did[0] @ self.model.topic_cost) * self._paces
+
     @cached_property
     def proven_by_peers(self) -> Floats:
         """How much work/s of this member's mix of topics each of ``peers`` proves to be possible on one machine."""

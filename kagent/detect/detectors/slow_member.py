@@ -72,9 +72,9 @@ def _evidence(member: LateMember, margin: float) -> dict[str, Any] | None:
 
 def _done_before(member: LateMember, least: float) -> float:
     """The work/s that the member itself did before it fell behind, where that is more than this; else 0."""
-    # Without a peer that does as much now, all may have got slower, as by a database that they share. Asked first: most late members have
-    # none, and the past of a member is read from the log ends.
-    if not (member.done_by_peers > member.speed[2]).any():
+    # Without a peer that does clearly more now, all may have got slower, as by a database that they share: what one did before that proves
+    # nothing either. Asked first: most late members have none, and the past of a member is read from the log ends.
+    if not (member.done_by_peers_now > max(RESOLVED * member.speed[1], member.speed[2])).any():
         return 0.0
     return member.proven_before if least < member.proven_before else 0.0
 

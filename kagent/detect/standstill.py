@@ -51,7 +51,7 @@ def excluded_from(columns: ObservedColumns, state: JudgeState, policy: Policy) -
     place = columns.lags.places
     # Over the few clocks, not over all partitions: in a healthy group there is none.
     for key, clock in state.standing.items():
-        if key in place and max(clock.passed_over_s, clock.idle_s) > limit:
+        if key in place and clock.stood_s > limit:
             out[place[key]] = True
     return out
 
@@ -307,5 +307,6 @@ def silence(before_s: float, seen: int, others_moved: int, since: int, cap_s: fl
 
 
 def reassigned(clock: Standing) -> Standing:
-    """The clock of a partition after a change of the assignment: what its siblings did beside another member is over."""
-    return replace(clock, turn=0, passed_over_s=0.0, idle_s=0.0, on_time_s=0.0)
+    """The clock of a partition after a change of the assignment: siblings must have their turn anew. The time that former holders had for it goes on to
+    count, or a deployment would hide a record that none of them can process."""
+    return replace(clock, turn=0, passed_over_s=0.0, idle_s=0.0, on_time_s=0.0, before_s=clock.stood_s)

@@ -215,7 +215,8 @@ class MemberState:
 class Standing:
     """Clocks of one partition that has unread records and stands. ``since``: later of its last move and the arrival of its
     oldest unread record, ms; ``turn``: the first commit after that at which a sibling had moved, 0 before;
-    ``passed_over_s``, ``idle_s``: how long its siblings have been served, or have had nothing to do, beside it; ``on_time_s``: how long
+    ``passed_over_s``, ``idle_s``: how long its siblings have been served, or have had nothing to do, beside it, in this assignment; ``before_s``: the same in
+    earlier ones; ``on_time_s``: how long
     its member has been on time with all that goes on beside it;
     ``holder``: the member that holds it or held it last; ``handed_over``: when another got it since, ms;
     ``others_left``: how often another member than its holder has left the group since."""
@@ -229,6 +230,12 @@ class Standing:
     holder: str = ""
     others_left: int = 0
     on_time_s: float = 0.0
+    before_s: float = 0.0
+
+    @property
+    def stood_s(self) -> float:
+        """For how long it has stood beside members that had time for it."""
+        return self.before_s + max(self.passed_over_s, self.idle_s)
 
 
 @dataclass(frozen=True, slots=True)

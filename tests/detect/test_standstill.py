@@ -135,10 +135,22 @@ def test_silence_grows_by_no_more_than_one_gap_at_a_time(before: float, moved: i
     assert before <= after <= before + cap
 
 
-def test_another_assignment_ends_what_the_siblings_have_shown() -> None:
+def test_after_another_assignment_siblings_have_their_turn_anew_beside_the_time_that_was_there_before() -> (
+    None
+):
     clock = Standing(5, 6, 300.0, 100.0, 9, handed_over=3, holder="m0")
+    after = standstill.reassigned(clock)
 
-    assert standstill.reassigned(clock) == Standing(5, 0, 0.0, 0.0, 9, handed_over=3, holder="m0")
+    assert after == Standing(5, 0, 0.0, 0.0, 9, handed_over=3, holder="m0", before_s=300.0)
+    assert standstill.reassigned(replace(after, idle_s=40.0)).stood_s == 340.0
+
+
+def test_a_deployment_does_not_hide_a_record_that_none_can_process() -> None:
+    turns = [(BESIDE if turn % 2 else NEXT, 60) for turn in range(8)]
+    clocks = [clocks["t/1"] for clocks in stood((HELD, 250), *turns)]
+
+    assert max(clock.passed_over_s for clock in clocks[1:]) < 60
+    assert clocks[-1].stood_s > 300
 
 
 def stood(*turns: tuple[Mapping[str, Sequence[int]], int]) -> list[Mapping[str, Standing]]:

@@ -90,7 +90,7 @@ def _longest(model: GroupModel, at: int, clock: Standing) -> _Stands:
         limit = _topic_limit_s(model, at)
         if clock.on_time_s > limit:
             return _Stands(clock.on_time_s, limit, at, clock)
-    return _Stands(max(clock.passed_over_s, clock.idle_s), limit_s(model, at), at, clock)
+    return _Stands(clock.stood_s, limit_s(model, at), at, clock)
 
 
 def _finding(model: GroupModel, stands: list[_Stands]) -> Finding:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kagent.contract.recommendation import GroupKind
-from kagent.detect import busy_windows, habits, pauses, standstill
+from kagent.detect import busy_windows, habits, late_on_purpose, pauses, standstill
 from kagent.detect import inflow as inflows
 from kagent.detect.backlog import backlog
 from kagent.detect.capacity import Capacity, kept, waits_on_purpose
@@ -40,7 +40,8 @@ class GroupModel:
     """A group as the detectors see it. All per-member columns are in the order of ``names``.
 
     ``state``: what is remembered after this look; ``mix``: what was done of each topic; ``excluded``: partitions that stand; ``lateness``: V in s; ``work``: backlog
-    times cost, in records of mean cost; ``inflow``, ``capacity``: work/s; ``drain``, ``drain_low``: T in s, likeliest and at the
+    times cost, in records of mean cost; ``delayed``: the columns and the observation by log ends as they are, where topics are read late on purpose and so count as arriving later;
+    ``inflow``, ``capacity``: work/s; ``drain``, ``drain_low``: T in s, likeliest and at the
     optimist's ends.
     """
 
@@ -55,6 +56,7 @@ class GroupModel:
     lateness: Floats
     inflow: Interval
     capacity: Capacity
+    delayed: tuple[ObservedColumns, Observation] | None = None
 
     @property
     def now(self) -> int:
@@ -261,7 +263,20 @@ class GroupModel:
 
     def waits_on_purpose(self, at: int) -> bool:
         """Whether the member may be late on purpose: it is neither later nor less late than some minutes ago."""
+        if self.delayed is not None and self.lateness[at] < LatenessLimits.of(self.policy).on_time:
+            return True
         return waits_on_purpose(self.windows_of(at), self.now, LatenessLimits.of(self.policy).rise)
+
+    @cached_property
+    def as_it_is(self) -> GroupModel:
+        """The same by log ends as they are, where some are taken for later ones: what is shown."""
+        if self.delayed is None:
+            return self
+        columns, seen = self.delayed
+        owner, idle = owner_of_counted(columns, self.excluded), idle_s(self.policy)
+        work, flow, _ = load_of(columns, owner, self.mix.costs, self.state, seen)
+        late = lateness_s(columns, owner, self.cost, work, flow, self.state, seen, idle)
+        return replace(self, seen=seen, columns=columns, work=work, lateness=late, delayed=None)
 
     def _units(
         self, rows: Longs, work: Floats, flow: Floats
@@ -368,8 +383,8 @@ def observe(seen: Observation, state: JudgeState, policy: Policy) -> GroupModel:
     from it, by ``kagent.detect.spells``."""
     # The order matters. What stands is found first, because a record that no consumer can process proves no member busy and must be
     # out of the capacity windows.
-    lags, state = located(seen, state, policy)
-    columns = standstill.waiting_as_known(columns_of(lags, seen, state, policy), state)
+    raw = seen
+    columns, by_log_ends, seen, state = _columns(seen, state, policy)
     first = min((row.first for row in seen.commits.values()), default=0)
     clocks = standstill.advance(columns, state, _as_of(seen), first, policy)
     excluded = standstill.excluded_from(columns, clocks, policy)
@@ -393,7 +408,24 @@ def observe(seen: Observation, state: JudgeState, policy: Policy) -> GroupModel:
         lateness=lateness_s(columns, owner, each, work, flow, state, seen, idle_s(policy)),
         inflow=flow,
         capacity=capacity,
+        delayed=(by_log_ends, raw) if seen is not raw else None,
     )
+
+
+def _columns(
+    seen: Observation, state: JudgeState, policy: Policy
+) -> tuple[ObservedColumns, ObservedColumns, Observation, JudgeState]:
+    """The columns with what is read late on purpose as if it were read on time, and those without; the observation and the state of which
+    they are."""
+    lags, state = located(seen, state, policy)
+    columns = by_log_ends = columns_of(lags, seen, state, policy)
+    state = late_on_purpose.learned(columns, seen, state, policy)
+    on_time = late_on_purpose.as_if_on_time(seen, state.delays)
+    if on_time is not seen:
+        # What is shown is what waits, on purpose or not.
+        lags = replace(located(on_time, state, policy)[0], shown=lags.shown)
+        columns = columns_of(lags, on_time, state, policy)
+    return standstill.waiting_as_known(columns, state), by_log_ends, on_time, state
 
 
 def _as_of(seen: Observation) -> int:

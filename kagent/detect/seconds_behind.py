@@ -17,17 +17,20 @@ def behind_s(model: GroupModel | None, unread: UnreadRecords | None) -> float:
     oldest = unread.oldest_s if unread is not None else 0.0
     if model is None:
         return oldest
+    model = model.as_it_is
     stands = model.age[0][_waits(model) & model.excluded].max(initial=0.0)
     return float(max(oldest, stands, _lateness(model).max(initial=0.0)))
 
 
 def is_late(model: GroupModel) -> bool:
     """Whether a member is behind, or a partition stands."""
+    model = model.as_it_is
     return bool((_lateness(model) > 0).any() or (_waits(model) & model.excluded).any())
 
 
 def members_behind_s(model: GroupModel) -> Floats:
     """Seconds behind per member, stalled partitions included, which the judgement leaves out of the member's work."""
+    model = model.as_it_is
     behind = _lateness(model)
     stands = _waits(model) & model.excluded & (model.owner >= 0)
     np.maximum.at(behind, model.owner[stands], model.age[0][stands])

@@ -239,6 +239,17 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
+class Delay:
+    """A topic that is read late. ``least_s``, ``most_s``: how late since ``since`` (ms), as of the commits up to ``last`` (ms); ``known``: that it is on purpose."""
+
+    least_s: float
+    most_s: float
+    since: int
+    last: int
+    known: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Habit:
     """The longest thing of its kind that ended by itself: how long (s), and when it ended (ms)."""
 
@@ -326,6 +337,8 @@ class JudgeState:
     lost: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """<topic>/<partition> → (time, records) that retention took before they were read."""
     track: Mapping[str, int] = field(default_factory=dict)
+    delays: Mapping[str, Delay] = field(default_factory=dict)
+    """Topic → how late it is read on purpose, or perhaps."""
     from_start: bool = False
     """Whether the group was seen to begin topics at their log start (auto.offset.reset is earliest)."""
 

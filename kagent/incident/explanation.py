@@ -139,7 +139,7 @@ def _calm(model: GroupModel, unread: UnreadRecords | None) -> str:
     if behind[at] < model.policy.min_behind:
         least, late_s = span(model.policy.min_behind), span(float(behind[at]))
         # Records from before the first log end that is known may be older than they seem.
-        if model.age[1][model.owner == at].any():
+        if model.as_it_is.age[1][model.owner == at].any():
             return f"No member is known to be late: {model.names[at]} is behind by {late_s} at least; late is {least} or more (`min_behind`)."
         return f"No member is late: {model.names[at]} is the furthest behind, by {late_s}; late is {least} or more (`min_behind`)."
     return f"{model.names[at]} {_was_behind(model, at, float(behind[at]))}{_caught_up(model, at)}."
@@ -176,7 +176,7 @@ def _in_time(model: GroupModel) -> str:
     never = without_commit(model)
     if len(never):
         return f"No member is known to be late. {counted(len(never), 'partition')} with records without a commit: how far its members are behind there is not known."
-    if model.age[1].any():
+    if model.as_it_is.age[1].any():
         return "No member is known to be late. Some unread records came in before kagent knew the log ends, so it cannot tell how old they are."
     return "No member is late."
 
@@ -288,7 +288,7 @@ def _members(model: GroupModel) -> list[dict[str, Any]]:
 def _topics(model: GroupModel) -> list[dict[str, Any]]:
     """Per topic: shown lag, and what is not counted and why."""
     lags, out = model.lags, []
-    age, beyond = model.age
+    age, beyond = model.as_it_is.age
     for code, topic in enumerate(lags.topics):
         mine = lags.topic == code
         known = mine & (lags.shown != UNKNOWN)

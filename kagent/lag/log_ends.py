@@ -380,6 +380,18 @@ class EndHistory:
         made._count, made._rates = count, None
         return made
 
+    def delayed(self, by: int, now: int) -> EndHistory:
+        """The history as if records had arrived ``by`` ms later, up to ``now`` (ms), in a view that takes no new samples; of the oldest sample where that is
+        later."""
+        made = self.part(0, self.partitions)
+        count = (
+            max(1, int(self._seen[: self._count].searchsorted(now - by, side="right"))) if self._count else 0
+        )
+        made._asked, made._seen, made._count = self._asked[:count] + by, self._seen[:count] + by, count
+        made._pauses = [(began + by, ended + by) for began, ended in self._pauses if ended + by <= now]
+        made._rates = None
+        return made
+
     def to_row(self) -> dict[str, Any]:
         """A coarse form for a table: the newest samples and ever fewer older ones, about 200 kB at most."""
         keep = kept(self._seen[: self._count], self.last)

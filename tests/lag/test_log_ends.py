@@ -160,6 +160,22 @@ def test_how_late_a_record_was_lies_between_the_samples_and_before_the_first_one
     assert guessed.tolist() == [False, True, False]
 
 
+@given(st.integers(0, 400), st.integers(0, 500), st.integers(0, 500))
+@settings(max_examples=60, deadline=None)
+def test_as_if_records_came_later_every_log_end_is_that_of_so_long_before(
+    by_s: int, now_s: int, ago_s: int
+) -> None:
+    history, both = watched(500), np.array([0, 1])
+    delayed = history.delayed(by_s * 1000, now_s * 1000)
+    then = max(0, now_s - ago_s) * 1000
+
+    assert delayed.last <= max(now_s * 1000, by_s * 1000 + 20)
+    if then <= delayed.last and then - by_s * 1000 >= history.first:
+        low, _ = delayed.bracket(both, np.array([then, then]))
+        assert low.tolist() == history.bracket(both, np.array([then - by_s * 1000] * 2))[0].tolist()
+    assert (history.end >= delayed.end).all()
+
+
 @pytest.mark.parametrize("horizon", [5_000, 60_000, 120_000])
 @given(
     grown=st.lists(st.integers(0, 50), min_size=2, max_size=80) | st.just([50] * 80),

@@ -284,7 +284,7 @@ def _partitions(model: GroupModel, findings: tuple[Finding, ...]) -> PartitionCo
         member=model.owner.tolist(),
         committed=[c if c >= 0 else None for c in lags.committed.tolist()],
         lag_records=[lag if lag != UNKNOWN else None for lag in lags.shown.tolist()],
-        seconds_late=np.where(lags.known & (lags.low > 0), model.age[0], 0.0).round(1).tolist(),
+        seconds_late=np.where(lags.known & (lags.low > 0), model.as_it_is.age[0], 0.0).round(1).tolist(),
         inflow_per_s=lags.inflow.round(2).tolist(),
         work=_work(model).round(3).tolist(),
         stalled=(unread & ~waits & (model.excluded | stalled)).tolist(),

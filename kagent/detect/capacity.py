@@ -177,11 +177,18 @@ def of_windows(
     members: Sequence[Sequence[Window]], cost: Mapping[str, float], now: int, keeps_up_with: Floats
 ) -> Capacity:
     """The capacity of every member, from its busy windows."""
-    young = [kept(windows, now) for windows in members]
+    young = _of_one_time([kept(windows, now) for windows in members])
     rates = [samples(windows, cost, now) for windows in young]
     noise = noise_of(rates)
     singly, by_runs = [estimate(each, noise) for each in rates], [of_runs(each, cost, now) for each in young]
     return of_members([_surer(a, b) for a, b in zip(singly, by_runs, strict=True)], keeps_up_with)
+
+
+def _of_one_time(members: Sequence[Sequence[Window]]) -> list[Sequence[Window]]:
+    """The windows of the members that were busy lately as compared with the others, in their order; none of the others. What slows all of them for a while,
+    as a database that they share, makes no member slow that was busy only then."""
+    newest = max((windows[-1].until for windows in members if windows), default=0)
+    return [windows if windows and newest - windows[-1].until <= RECENT_MS else () for windows in members]
 
 
 def _surer(singly: Estimate | None, by_runs: Estimate | None) -> Estimate | None:

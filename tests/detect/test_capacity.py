@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -127,3 +129,23 @@ def test_who_stays_as_late_as_it_is_may_wait_on_purpose(late: list[float | None]
     known = [Window(NOW - 30_000 * at, 30.0, {"t": 100}, v) for at, v in enumerate(reversed(late))][::-1]
 
     assert capacity.waits_on_purpose(known, NOW, 5.0) is waits
+
+
+@pytest.mark.parametrize(("ago_min", "peer_does"), [(9, 30.0), (11, 90.0)])
+def test_what_a_member_did_long_before_the_others_tells_nothing_beside_what_they_do_now(
+    ago_min: int, peer_does: float
+) -> None:
+    """Twenty minutes ago a database may have slowed all of them."""
+    now = windows(*[90.0] * 4)
+    before = [replace(w, until=w.until - ago_min * 60_000) for w in windows(*[30.0] * 4)]
+    found = capacity.of_windows([now, before], {}, NOW, np.array([80.0, 20.0]))
+
+    assert found.measured.tolist() == [True, ago_min < 10]
+    assert found.rate.mid.tolist() == [90.0, peer_does]
+
+
+def test_where_nobody_was_busy_since_all_are_known_by_the_last_time() -> None:
+    before = [replace(w, until=w.until - 3_600_000) for w in windows(*[30.0] * 4)]
+    found = capacity.of_windows([before, before], {}, NOW, np.array([20.0, 20.0]))
+
+    assert found.rate.mid.tolist() == [30.0, 30.0]

@@ -11,11 +11,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from kagent.detect import standstill
 from kagent.detect.evidence import LatenessLimits
 from kagent.detect.observed_columns import ObservedColumns
 from kagent.detect.state import Delay, JudgeState
 from kagent.lag.chance import TAIL
 from kagent.lag.log_ends import PAUSE, EndHistory
+from kagent.lag.measure import Flags
 from kagent.lag.observation import Observation
 from kagent.lag.time_units import SECOND_MS
 from kagent.policy import Policy
@@ -27,7 +29,10 @@ an hour that of a group which reads two minutes late swung by 2.4 s, pauses apar
 
 def learned(columns: ObservedColumns, seen: Observation, state: JudgeState, policy: Policy) -> JudgeState:
     """The state with what this look, by log ends as they are, tells of the delays of topics."""
-    late_s, limits = _late_s(columns, seen) if columns.backlog.any() else {}, LatenessLimits.of(policy)
+    late_s: dict[str, float] = {}
+    limits = LatenessLimits.of(policy)
+    if columns.backlog.any():
+        late_s = _late_s(columns, seen, standstill.excluded_from(columns, state, policy))
     # Read that much sooner it is late no more, or on purpose by less.
     delays = {
         topic: delay
@@ -74,12 +79,12 @@ def _next(delay: Delay | None, late_s: float, committed_at: int, limits: Latenes
     return delay if paused else begun
 
 
-def _late_s(columns: ObservedColumns, seen: Observation) -> dict[str, float]:
-    """How late each topic is read, s: how long before the commits its log ends, summed, were where these are; those whose records are older than their
-    history are left out."""
+def _late_s(columns: ObservedColumns, seen: Observation, excluded: Flags) -> dict[str, float]:
+    """How late each topic is read, s: how long before the commits its log ends, summed, were where these are. Partitions that stand are left out, and
+    topics whose records are older than their history."""
     lags, found = columns.lags, {}
     for code, topic in enumerate(lags.topics):
-        rows = np.flatnonzero((lags.topic == code) & columns.relevant)
+        rows = np.flatnonzero((lags.topic == code) & columns.relevant & ~excluded)
         times, total = seen.ends[topic].curve(lags.partition[rows])
         reached = float(np.maximum(lags.committed, lags.start)[rows].sum())
         if len(rows) and len(times) and total[0] <= reached:

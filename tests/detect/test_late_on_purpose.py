@@ -83,6 +83,13 @@ def test_a_lateness_that_rises_is_no_purpose() -> None:
     assert not any(known)
 
 
+def test_a_partition_that_stands_makes_its_topic_no_later() -> None:
+    """Of a hundred partitions one would raise the lateness of all by so little that it would pass for a delay on purpose."""
+    world = Timeline([30.0] * 6, HELD, dict.fromkeys(HELD, 100.0), order="even", stands=frozenset({1}))
+
+    assert judged(world, 900)[-1].state.delays == {}
+
+
 def delays_after(*late_s: float, gap_s: float = 10.0) -> Delay:
     delay = None
     for at, late in enumerate(late_s):

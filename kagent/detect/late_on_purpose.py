@@ -1,7 +1,7 @@
 """Topics that a group reads late on purpose: retries that wait for minutes, say.
 
 Records of such a topic always wait, so they prove no member busy, and a member's lateness tells nothing as long as it contains theirs. Once
-a topic has been as late as before for as long as `hold`, its records count as arriving that much later: what is late then is late beyond that.
+a topic has been as late as before for five minutes, its records count as arriving that much later: what is late then is late beyond that.
 """
 
 from __future__ import annotations
@@ -16,12 +16,16 @@ from kagent.detect.evidence import LatenessLimits
 from kagent.detect.observed_columns import ObservedColumns
 from kagent.detect.state import Delay, JudgeState
 from kagent.lag.chance import TAIL
-from kagent.lag.log_ends import PAUSE, EndHistory
+from kagent.lag.log_ends import LATELY_MS, PAUSE, EndHistory
 from kagent.lag.measure import Flags
 from kagent.lag.observation import Observation
 from kagent.lag.time_units import SECOND_MS
 from kagent.policy import Policy
 
+# Not by the group's own policy: with `min_behind: 0` and `hold: 0` every lateness would be a purpose at once.
+DEFAULTS = LatenessLimits.of(Policy())
+LEAST_S = DEFAULTS.on_time
+"""What is late by less is on time, and a topic that is read so much sooner than before is late on purpose by less, or no more."""
 STEADY_S = PAUSE / TAIL / SECOND_MS
 """By so much the lateness of a topic that is read late on purpose swings at most, s: as far as two samples of its log ends lie apart. In half
 an hour that of a group which reads two minutes late swung by 2.4 s, pauses apart."""
@@ -30,22 +34,21 @@ an hour that of a group which reads two minutes late swung by 2.4 s, pauses apar
 def learned(columns: ObservedColumns, seen: Observation, state: JudgeState, policy: Policy) -> JudgeState:
     """The state with what this look, by log ends as they are, tells of the delays of topics."""
     late_s: dict[str, float] = {}
-    limits = LatenessLimits.of(policy)
     if columns.backlog.any():
         late_s = _late_s(columns, seen, standstill.excluded_from(columns, state, policy))
     # Read that much sooner it is late no more, or on purpose by less.
     delays = {
         topic: delay
         for topic, delay in state.delays.items()
-        if late_s.get(topic, 0.0) > delay.most_s - limits.on_time
+        if late_s.get(topic, 0.0) > delay.most_s - LEAST_S
     }
     settles = columns.lags.time.max(initial=0) - state.assigned_at <= policy.settle * SECOND_MS
     # What is published is late, and a lateness that stays as it is no end of it.
     if state.incident is None and not settles:
         delays |= {
-            topic: _next(delays.get(topic), late, _committed_at(columns, topic), limits)
+            topic: _next(delays.get(topic), late, _committed_at(columns, topic))
             for topic, late in late_s.items()
-            if late >= limits.on_time
+            if late >= LEAST_S
         }
     if delays == state.delays:
         return state
@@ -62,7 +65,7 @@ def _unmeasured(state: JudgeState) -> JudgeState:
     return replace(state, members=members)
 
 
-def _next(delay: Delay | None, late_s: float, committed_at: int, limits: LatenessLimits) -> Delay:
+def _next(delay: Delay | None, late_s: float, committed_at: int) -> Delay:
     """The delay with one more look, or one that begins with it."""
     begun = Delay(late_s, late_s, committed_at, committed_at)
     if delay is None:
@@ -72,10 +75,10 @@ def _next(delay: Delay | None, late_s: float, committed_at: int, limits: Latenes
         return delay
     least_s, most_s = min(delay.least_s, late_s), max(delay.most_s, late_s)
     if most_s - least_s <= STEADY_S:
-        lasts = committed_at - delay.since >= limits.drain * SECOND_MS
+        lasts = committed_at - delay.since >= LATELY_MS
         return Delay(least_s, most_s, delay.since, committed_at, known=lasts)
     # Later for less time than is evidence: it paused.
-    paused = late_s > delay.most_s and committed_at - delay.last < limits.growing_need * SECOND_MS
+    paused = late_s > delay.most_s and committed_at - delay.last < DEFAULTS.growing_need * SECOND_MS
     return delay if paused else begun
 
 

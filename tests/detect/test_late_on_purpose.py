@@ -9,7 +9,6 @@ import pytest
 
 from kagent.contract.recommendation import Verdict
 from kagent.detect import group_model, late_on_purpose
-from kagent.detect.evidence import LatenessLimits
 from kagent.detect.late_on_purpose import STEADY_S
 from kagent.detect.seconds_behind import behind_s, members_behind_s
 from kagent.detect.state import Delay, Incident, JudgeState
@@ -18,7 +17,6 @@ from kagent.policy import Policy
 from kagent.simulator import load, run_many
 from tests.fixtures.timeline import START, Timeline, judged
 
-LIMITS = LatenessLimits.of(Policy())
 HELD = {"a": (0, 1), "b": (2, 3), "c": (4, 5)}
 SICK = Path(__file__).parents[2] / "benchmarks/scenarios/sick"
 
@@ -93,12 +91,12 @@ def test_a_partition_that_stands_makes_its_topic_no_later() -> None:
 def delays_after(*late_s: float, gap_s: float = 10.0) -> Delay:
     delay = None
     for at, late in enumerate(late_s):
-        delay = late_on_purpose._next(delay, late, START + round(at * gap_s * 1000), LIMITS)
+        delay = late_on_purpose._next(delay, late, START + round(at * gap_s * 1000))
     assert delay is not None
     return delay
 
 
-def test_it_must_last_as_long_as_hold() -> None:
+def test_it_must_last_for_five_minutes() -> None:
     assert not delays_after(*[150.0] * 30).known
     assert delays_after(*[150.0] * 31) == Delay(150, 150, START, START + 300_000, known=True)
 
@@ -113,13 +111,22 @@ def test_a_pause_is_no_other_delay() -> None:
 def test_a_look_that_is_repeated_adds_nothing() -> None:
     once = delays_after(150.0, 151.0)
 
-    assert late_on_purpose._next(once, 154.0, START + 10_000, LIMITS) == once
+    assert late_on_purpose._next(once, 154.0, START + 10_000) == once
 
 
 def test_what_swings_by_more_than_samples_lie_apart_is_no_purpose() -> None:
     swings = [150.0, 150.0 + STEADY_S + 1] * 40
 
     assert not delays_after(*swings, gap_s=70).known
+
+
+def test_where_every_crossing_is_wanted_no_lateness_is_a_purpose_at_once() -> None:
+    world = Timeline([60.0, 60.0, 10.0, 10.0, 10.0, 10.0], HELD, dict.fromkeys(HELD, 100.0), order="even")
+    literal = Policy(min_behind=0, hold=0)
+
+    assert not any(
+        delay.known for one in judged(world, 240, policy=literal) for delay in one.state.delays.values()
+    )
 
 
 @pytest.mark.parametrize("is_open", [True, False])

@@ -71,7 +71,7 @@ VERDICTS: Mapping[Verdict, VerdictWords] = {
     V.SLOW_MEMBER: VerdictWords(
         "slow member",
         "One member processes less than others do with the same topics: its machine or its program is slow.",
-        "Look at that member's machine; restart or replace the member. If whoever gets its partitions then is slow too, the records of one of these cost more.",
+        "Look at that member's machine; restart or replace the member. If the next member that gets its partitions is slow too, the records of one of them cost more.",
     ),
     V.STUCK_MEMBER: VerdictWords(
         "stuck member",

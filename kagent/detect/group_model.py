@@ -383,8 +383,7 @@ def observe(seen: Observation, state: JudgeState, policy: Policy) -> GroupModel:
     from it, by ``kagent.detect.spells``."""
     # The order matters. What stands is found first, because a record that no consumer can process proves no member busy and must be
     # out of the capacity windows.
-    raw = seen
-    columns, by_log_ends, seen, state = _columns(seen, state, policy)
+    columns, seen, state, delayed = _columns(seen, state, policy)
     first = min((row.first for row in seen.commits.values()), default=0)
     clocks = standstill.advance(columns, state, _as_of(seen), first, policy)
     excluded = standstill.excluded_from(columns, clocks, policy)
@@ -408,24 +407,25 @@ def observe(seen: Observation, state: JudgeState, policy: Policy) -> GroupModel:
         lateness=lateness_s(columns, owner, each, work, flow, state, seen, idle_s(policy)),
         inflow=flow,
         capacity=capacity,
-        delayed=(by_log_ends, raw) if seen is not raw else None,
+        delayed=delayed,
     )
 
 
 def _columns(
     seen: Observation, state: JudgeState, policy: Policy
-) -> tuple[ObservedColumns, ObservedColumns, Observation, JudgeState]:
-    """The columns with what is read late on purpose as if it were read on time, and those without; the observation and the state of which
-    they are."""
+) -> tuple[ObservedColumns, Observation, JudgeState, tuple[ObservedColumns, Observation] | None]:
+    """The columns, with what is read late on purpose as if it were read on time; the observation and the state of which they are; and, where
+    anything is, the columns and the observation by log ends as they are."""
     lags, state = located(seen, state, policy)
-    columns = by_log_ends = columns_of(lags, seen, state, policy)
+    columns = columns_of(lags, seen, state, policy)
     state = late_on_purpose.learned(columns, seen, state, policy)
     on_time = late_on_purpose.as_if_on_time(seen, state.delays)
-    if on_time is not seen:
-        # What is shown is what waits, on purpose or not.
-        lags = replace(located(on_time, state, policy)[0], shown=lags.shown)
-        columns = columns_of(lags, on_time, state, policy)
-    return standstill.waiting_as_known(columns, state), by_log_ends, on_time, state
+    if on_time is seen:
+        return standstill.waiting_as_known(columns, state), seen, state, None
+    # What is shown is what waits, on purpose or not.
+    lags = replace(located(on_time, state, policy)[0], shown=lags.shown)
+    judged = standstill.waiting_as_known(columns_of(lags, on_time, state, policy), state)
+    return judged, on_time, state, (columns, seen)
 
 
 def _as_of(seen: Observation) -> int:

@@ -16,7 +16,7 @@ from kagent.detect.evidence import LatenessLimits
 from kagent.detect.observed_columns import ObservedColumns
 from kagent.detect.state import Delay, JudgeState
 from kagent.lag.chance import TAIL
-from kagent.lag.log_ends import LATELY_MS, PAUSE, EndHistory
+from kagent.lag.log_ends import LATELY_MS, PAUSE
 from kagent.lag.measure import Flags
 from kagent.lag.observation import Observation
 from kagent.lag.time_units import SECOND_MS
@@ -91,8 +91,7 @@ def _late_s(columns: ObservedColumns, seen: Observation, excluded: Flags) -> dic
         times, total = seen.ends[topic].curve(lags.partition[rows])
         reached = float(np.maximum(lags.committed, lags.start)[rows].sum())
         if len(rows) and len(times) and total[0] <= reached:
-            # Where a log stands still, it was there already when the last record came.
-            when = float(np.interp(reached, total, times)) if reached < total[-1] else float(times[-1])
+            when = float(np.interp(reached, total, times))
             found[topic] = max(0.0, (float(columns.judged_at[rows].mean()) - when) / SECOND_MS)
     return found
 
@@ -104,15 +103,11 @@ def _committed_at(columns: ObservedColumns, topic: str) -> int:
 
 def as_if_on_time(seen: Observation, delays: Mapping[str, Delay]) -> Observation:
     """The observation in which the records of topics that are read late on purpose arrive that much later."""
-    late = {topic: _ms(delay) for topic, delay in delays.items() if delay.known and topic in seen.ends}
+    late = {topic: round(delay.most_s * SECOND_MS) for topic, delay in delays.items() if delay.known}
     if not late:
         return seen
-    ends: dict[str, EndHistory] = {
+    ends = {
         topic: history.delayed(late[topic], seen.now) if topic in late else history
         for topic, history in seen.ends.items()
     }
     return replace(seen, ends=ends)
-
-
-def _ms(delay: Delay) -> int:
-    return round(delay.most_s * SECOND_MS)

@@ -383,11 +383,8 @@ class EndHistory:
     def delayed(self, by: int, now: int) -> EndHistory:
         """The history as if records had arrived ``by`` ms later, up to ``now`` (ms), in a view that takes no new samples; of the oldest sample where that is
         later."""
-        made = self.part(0, self.partitions)
-        count = (
-            max(1, int(self._seen[: self._count].searchsorted(now - by, side="right"))) if self._count else 0
-        )
-        made._asked, made._seen, made._count = self._asked[:count] + by, self._seen[:count] + by, count
+        made = self.until(now - by).part(0, self.partitions)
+        made._asked, made._seen = made._asked[: made._count] + by, made._seen[: made._count] + by
         made._pauses = [(began + by, ended + by) for began, ended in self._pauses if ended + by <= now]
         made._rates = None
         return made

@@ -21,8 +21,8 @@ HELD = {"a": (0, 1), "b": (2, 3), "c": (4, 5)}
 SICK = Path(__file__).parents[2] / "benchmarks/scenarios/sick"
 
 
-def late_world(delay_s: int = 150, **more: object) -> Timeline:
-    return Timeline([30.0] * 6, HELD, dict.fromkeys(HELD, 100.0), order="even", delay_s=delay_s, **more)  # type: ignore[arg-type]
+def late_world() -> Timeline:
+    return Timeline([30.0] * 6, HELD, dict.fromkeys(HELD, 100.0), order="even", delay_s=150)
 
 
 def after(

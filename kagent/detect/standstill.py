@@ -7,6 +7,7 @@ had already had a turn. All clocks run on commits of the member, or on moves of 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -105,15 +106,15 @@ def _silences(
     for at, name in enumerate(columns.units.names):
         others = int(second if moved[at] == first else first)
         known = before.get(name, MemberState())
-        quiet_s = (others - int(since[at])) / 1000
+        quiet_s = _seen_s(columns, int(since[at]), others)
         if since[at] <= 0 or quiet_s < max(on_time_s, NOT_CHANCE * columns.gap[at]):
             if known.silent_s:
                 members[name] = replace(known, silent_s=0.0, silent_seen=0)
             continue
         # After a sleep of the whole group, the first that wakes would otherwise make all others silent for the length of the sleep.
         cap = max(USUAL_GAP_S, NOT_CHANCE * float(columns.gap.max()))
-        length = silence(known.silent_s, known.silent_seen, others, int(since[at]), cap)
-        members[name] = replace(known, silent_s=length, silent_seen=others)
+        more_s = _seen_s(columns, known.silent_seen or int(since[at]), others)
+        members[name] = replace(known, silent_s=silence(known.silent_s, more_s, cap), silent_seen=others)
     return members
 
 
@@ -143,8 +144,17 @@ def _unseen_s(columns: ObservedColumns, known: JudgeState | None, since: int) ->
     before_s = known.rest_unseen_s if known else 0.0
     # Up to here it is counted already, and the log ends soon forget their gaps.
     counted = known.rest_since + 1000 * (known.at_rest_s + before_s) if known else since
-    away = (max(0.0, until - max(began, counted)) for began, until in columns.unseen)
-    return before_s + sum(away) / 1000
+    return before_s + _away_s(columns, counted, math.inf)
+
+
+def _seen_s(columns: ObservedColumns, since: int, until: int) -> float:
+    """How much of this time (ms) the cluster could be seen, so that a member could commit, s."""
+    return max(0.0, (until - since) / 1000 - _away_s(columns, since, until))
+
+
+def _away_s(columns: ObservedColumns, since: float, until: float) -> float:
+    """How much of this time (ms) the cluster could not be seen, s."""
+    return sum(max(0.0, min(until, b) - max(since, a)) for a, b in columns.unseen) / 1000
 
 
 def _clocks(
@@ -299,11 +309,10 @@ def _passed_over_s(group: ObservedColumns, siblings: Flags, turn: int) -> float:
     return max(0.0, (int(served.max(initial=0)) - turn) / 1000)
 
 
-def silence(before_s: float, seen: int, others_moved: int, since: int, cap_s: float) -> float:
-    """For how long a member has not moved while others did, s: what it was before, and the time by which the others' latest move
-    (ms) is later than the one that was seen (or than ``since``, at first). One long gap is a sleeping group's: it counts at most
-    ``cap_s``."""
-    return before_s + min(max(0, others_moved - (seen or since)) / 1000, cap_s)
+def silence(before_s: float, more_s: float, cap_s: float) -> float:
+    """For how long a member has not moved while others did, s: what it was before, and by how much the others' latest move is later than
+    the one that was seen (or than its own wait began, at first). One long gap is a sleeping group's: it counts at most ``cap_s``."""
+    return before_s + min(more_s, cap_s)
 
 
 def reassigned(clock: Standing) -> Standing:

@@ -216,7 +216,7 @@ class EndHistory:
 
     def _append(self, asked: int, seen: int, ends: Longs) -> None:
         if self._count and seen - self.last > PAUSE:
-            self._pauses = [p for p in self._pauses if p[1] > seen - YOUNG] + [(self.last, seen)]
+            self._pauses = [p for p in self._pauses if p[1] > seen - HOUR_MS] + [(self.last, seen)]
         if self._count >= self._thin_at:
             self._thin(seen)
         if self._count == len(self._asked):
@@ -250,10 +250,10 @@ class EndHistory:
         low = np.where(before >= 0, low, UNKNOWN)
         return low, np.where(after < count, high, UNKNOWN)
 
-    def gaps(self, longest: int) -> list[tuple[int, int]]:
+    def gaps(self, longest: int, within: int = YOUNG) -> list[tuple[int, int]]:
         """The times between two samples that are further apart than ``longest`` ms (at least PAUSE), if they ended
-        not long ago: (answered, answered again) in ms."""
-        since = self.last - YOUNG
+        no more than ``within`` ms ago (at most an hour): (answered, answered again) in ms."""
+        since = self.last - within
         return [pause for pause in self._pauses if pause[1] - pause[0] > longest and pause[1] > since]
 
     def at(self, time: int) -> Longs:

@@ -140,6 +140,20 @@ def test_an_outage_of_the_whole_cluster_is_no_rest() -> None:
     assert found[-1].candidate
 
 
+def test_an_outage_of_the_whole_cluster_is_no_silence_of_the_member_that_comes_back_last() -> None:
+    """Its first large poll after the outage takes it longer than the others."""
+    held = {"m0": (0, 1), "m1": (2, 3), "m2": (4, 5)}
+    world = Timeline([40.0] * 6, held, dict.fromkeys(held, 200.0), commit_s=60)
+    found = judged(world, 2030)
+    world.second += 600
+    world.hangs = {"m1": world.second}
+    found += judged(world, 240, found[-1].state)
+    world.hangs = {}
+    found += judged(world, 600, found[-1].state)
+
+    assert not [one.verdict for one in found if one.candidate]
+
+
 def test_a_group_that_was_seen_to_commit_once_may_rest(group: Make) -> None:
     """Its first commit, an hour ago, is also its last: that it went on meanwhile is not known."""
     known = group({"t": 8 * [SILENT]}, FOUR).look()

@@ -186,7 +186,9 @@ def _missing(
     if not limits.is_late(member.lateness, float(member.model.drain_low[member.at])):
         return "evidence"
     gap = float(member.model.columns.gap[member.at])
-    if evidence.enough_growth(known, gap, need, limits):
+    # What was reported may fall for a while; what opens still gets later: all may be over by the time that other evidence has come.
+    rises = known.spell is not None and known.spell.grew_at == known.spell.last
+    if (rises or member.model.state.incident) and evidence.enough_growth(known, gap, need, limits):
         return _agreed(known.spell, line)
     if line.verdict in MOVES_CURE and not member.never_drains:
         ratio = member.speed[1] / member.inflow[1] if member.inflow[1] > 0 else float("inf")

@@ -8,6 +8,7 @@ from typing import Any
 
 from kagent.detect.decision import decide
 from kagent.detect.group_model import GroupModel
+from kagent.detect.state import Incident
 from tests.fixtures.findings import CALM, FOUR, HOT, LATE, leading
 
 Make = Callable[..., Any]
@@ -28,6 +29,22 @@ def test_what_opens_is_late_at_that_look_for_an_optimist_too(group: Make) -> Non
     assert leading(found) == "rebalance"
     # Within `hold` it may be over, although its spell still runs.
     assert [f.missing for f in decide(soon).findings] == ["evidence"]
+
+
+def test_what_opens_still_gets_later_at_that_look_and_what_is_open_need_not(group: Make) -> None:
+    made = group({"t": [HOT, HOT, *6 * [CALM]]}, FOUR)
+    known = made.at_work({"m0": 500, "m1": 500}, ["m0"])
+    (name,) = (name for name, member in known.items() if member.spell)
+    (*_, (last, _)) = known[name].lateness
+    # It was ten times as late a minute ago as it is now.
+    known[name] = replace(known[name], lateness=((last - 80_000, 9000.0), (last, 5000.0)), backlog=None)
+    model, found = made.looked(members=known)
+    reported = replace(
+        model, state=replace(model.state, incident=Incident("i", 0, "rebalance", name, {}, "", 0))
+    )
+
+    assert [f.missing for f in found] == ["evidence"]
+    assert [f.missing for f in decide(reported).findings] == [None]
 
 
 def test_a_look_that_is_unsure_is_no_vote(group: Make) -> None:

@@ -52,14 +52,17 @@ def _move(world: World, at: int, message: Recommendation) -> None:
         return
     owner = world.owner[at].copy()
     for move in message.moves:
-        owner[world.rows(move.topic)[move.partition]] = _slot(world, at, move.to)
+        to = _slot(world, move.to)
+        # Who has left since gets nothing.
+        if to in world.order[at]:
+            owner[world.rows(move.topic)[move.partition]] = to
     rebalancing.rebalance(world, at, owner)
 
 
-def _slot(world: World, at: int, name: str) -> int:
-    """The member that kagent calls ``name``."""
-    # As MemberView.name makes it of the client id and host that run._described gives.
-    names = {f"{world.scenario.name}-{world.slots[s]}/10.0.0.1": s for s in world.order[at]}
+def _slot(world: World, name: str) -> int:
+    """The member that kagent calls ``name``, whether it is in the group now or not."""
+    # As MemberView.name makes it of the client id and host that run._described gives; a static member has its instance id.
+    names = {f"{world.scenario.name}-{slot}/10.0.0.1": at for at, slot in enumerate(world.slots)}
     return names[name] if name in names else world.slots.index(name)
 
 
@@ -80,7 +83,7 @@ def _restart(world: World, at: int, action: Action, message: Recommendation) -> 
     """New processes on good machines, under the same names."""
     if "member" in action.params:
         for name in (action.params["member"], *action.params.get("others", ())):
-            _restart_process(world, at, _slot(world, at, str(name)))
+            _restart_process(world, at, _slot(world, str(name)))
 
 
 def _restart_process(world: World, at: int, slot: int) -> None:

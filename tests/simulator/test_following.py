@@ -52,6 +52,7 @@ def message(kind: ActionType, moves: tuple[Move, ...] = (), **params: Any) -> Re
 
 
 PLAN = (Move.model_validate({"topic": "t", "partition": 1, "from": "g-m0/10.0.0.1", "to": "g-m1/10.0.0.1"}),)
+BACK = (Move.model_validate({"topic": "t", "partition": 2, "from": "g-m1/10.0.0.1", "to": "g-m0/10.0.0.1"}),)
 
 
 @pytest.mark.parametrize(
@@ -80,6 +81,19 @@ def test_the_right_action_lets_a_group_catch_up_that_would_not_by_itself(
 
     assert predicted_s(told) == 120.0
     assert late(world, 30.0).tolist() == [False, True]
+
+
+def test_a_process_that_is_out_of_the_group_is_restarted_and_gets_no_partition() -> None:
+    world = group(HANG)
+    (out,) = (slot for slot, name in enumerate(world.slots) if name == "m0")
+    world.order[0].remove(out)
+    owner = world.owner[0].copy()
+
+    carry_out(world, 0, message(ActionType.RESTART_MEMBER, member="g-m0/10.0.0.1"))
+    carry_out(world, 0, message(ActionType.FOLLOW_PLAN, BACK))
+
+    assert not world.hung[0, out]
+    assert (world.owner[0] == owner).all()
 
 
 def test_to_wait_changes_nothing() -> None:

@@ -75,7 +75,10 @@ def _switch(world: World, at: int, action: Action, message: Recommendation) -> N
 def _resize(world: World, at: int, action: Action, message: Recommendation) -> None:
     """As many members as advised, with the strategy that is advised with them; they are started at once, and a scaler's limit is raised."""
     _switch(world, at, action, message)
-    world.asked[at] = max(int(action.params.get("members", 0)), len(world.names(at)))
+    scaler = world.scenario.autoscaler
+    # Without a number, it is to be steady: a scaler changes it no more once its least is what it goes up to.
+    steady = scaler.greatest if scaler else 0
+    world.asked[at] = max(int(action.params.get("members", steady)), len(world.names(at)))
     rebalancing.resize(world, at, world.asked[at])
 
 

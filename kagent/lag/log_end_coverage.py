@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from kagent.lag.commits import GONE, TopicCommits
-from kagent.lag.log_ends import LATELY_MS, EndHistory
-from kagent.lag.time_units import HOUR_MS
+from kagent.lag.log_ends import AWAY_KEPT_MS, LATELY_MS, EndHistory
 
 
 def unread(
@@ -54,11 +53,11 @@ def unwatched(commits: Mapping[str, TopicCommits], ends: Mapping[str, EndHistory
 
 
 def unseen(ends: Iterable[EndHistory], longest: int, now: int) -> tuple[tuple[int, int], ...]:
-    """The times, in the last hour, in which the log ends of none of these topics were read for more than ``longest`` ms, from and until in ms:
+    """The times, in the last hour, in which the log ends of none of these topics were read for more than ``longest`` ms (at least a minute), from and until in ms:
     the cluster could not be reached, by consumers neither."""
     common: list[tuple[int, int]] | None = None
     for history in ends:
-        away = history.gaps(longest, HOUR_MS)
+        away = history.gaps(longest, AWAY_KEPT_MS)
         if now - history.last > longest:
             away = [*away, (history.last, now)]
         common = away if common is None else _in_both(common, away)

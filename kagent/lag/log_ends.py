@@ -40,6 +40,9 @@ YOUNG = SPACING[0][0]
 BY_THE_MINUTE = SPACING[1][0]
 PAUSE = 10 * SECOND_MS
 """Twice the default interval between samples: two that are further apart are noted as a gap, and tell of no rate."""
+AWAY_KEPT_MS = HOUR_MS
+"""For how long a gap of more than a minute is remembered: as long as a client may go without a commit, since the clock of its silence begins in
+retrospect. Where samples are far apart, each of them ends a shorter gap."""
 LATELY_MS = round(Policy().hold * SECOND_MS)
 """What arrives is measured over as long as `hold` by default, five minutes: a longer time doubles the time to detect (measured in the simulator)."""
 OLDEST = 7 * DAY_MS
@@ -216,7 +219,7 @@ class EndHistory:
 
     def _append(self, asked: int, seen: int, ends: Longs) -> None:
         if self._count and seen - self.last > PAUSE:
-            self._pauses = [p for p in self._pauses if p[1] > seen - HOUR_MS] + [(self.last, seen)]
+            self._pauses = [*(p for p in self._pauses if _is_kept(p, seen)), (self.last, seen)]
         if self._count >= self._thin_at:
             self._thin(seen)
         if self._count == len(self._asked):
@@ -252,7 +255,7 @@ class EndHistory:
 
     def gaps(self, longest: int, within: int = YOUNG) -> list[tuple[int, int]]:
         """The times between two samples that are further apart than ``longest`` ms (at least PAUSE), if they ended
-        no more than ``within`` ms ago (at most an hour): (answered, answered again) in ms."""
+        no more than ``within`` ms ago: (answered, answered again) in ms. Beyond YOUNG, those of more than a minute are known, up to AWAY_KEPT_MS."""
         since = self.last - within
         return [pause for pause in self._pauses if pause[1] - pause[0] > longest and pause[1] > since]
 
@@ -416,6 +419,11 @@ class EndHistory:
         history.start = np.asarray(row["start"], np.int64)
         history.born = row["born"]
         return history
+
+
+def _is_kept(gap: tuple[int, int], now: int) -> bool:
+    began, ended = gap
+    return ended > now - (AWAY_KEPT_MS if ended - began > MINUTE_MS else YOUNG)
 
 
 def spacing_ms(ages_ms: Longs) -> Longs:

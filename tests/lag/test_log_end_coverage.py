@@ -122,3 +122,13 @@ def test_what_was_not_seen_until_now_counts_before_a_sample_ends_it() -> None:
 
     assert unseen([history], 60 * S, NOW) == ((NOW - 90 * S, NOW),)
     assert unseen([history], 100 * S, NOW) == ()
+
+
+@pytest.mark.parametrize(("ended", "away"), [(3300, True), (3700, False)])
+def test_a_long_gap_is_remembered_for_an_hour_however_many_short_ones_follow(ended: int, away: bool) -> None:
+    # Further apart than PAUSE: each of them is a gap, too.
+    history = sampled(ended + 400, *range(0, ended + 1, 20))["orders"]
+
+    expected = ((NOW - (ended + 400) * S, NOW - ended * S),) if away else ()
+    assert unseen([history], 60 * S, NOW) == expected
+    assert len(history.gaps(10 * S, within=2 * 3600 * S)) < 20

@@ -186,9 +186,7 @@ def _missing(
     if not limits.is_late(member.lateness, float(member.model.drain_low[member.at])):
         return "evidence"
     gap = float(member.model.columns.gap[member.at])
-    # What was reported may fall for a while; what opens still gets later: all may be over by the time that other evidence has come.
-    rises = known.spell is not None and known.spell.grew_at == known.spell.last
-    if (rises or member.model.state.incident) and evidence.enough_growth(known, gap, need, limits):
+    if _may_have_grown(member, known.spell) and evidence.enough_growth(known, gap, need, limits):
         return _agreed(known.spell, line)
     if line.verdict in MOVES_CURE and not member.never_drains:
         ratio = member.speed[1] / member.inflow[1] if member.inflow[1] > 0 else float("inf")
@@ -196,6 +194,12 @@ def _missing(
         if evidence.enough_drain(known, least, ratio, limits):
             return _agreed(known.backlog, line)
     return "evidence"
+
+
+def _may_have_grown(member: LateMember, spell: Spell | None) -> bool:
+    """Whether growth may be the evidence: the member still gets later, or is reported already, and what was reported may fall for a while."""
+    # All may be over by the time that other evidence has come.
+    return member.model.state.incident is not None or (spell is not None and spell.grew_at == spell.last)
 
 
 def _agreed(looks: Spell | Backlog | None, line: Line) -> str | None:

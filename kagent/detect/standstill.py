@@ -142,7 +142,7 @@ def _unseen_s(columns: ObservedColumns, known: JudgeState | None, since: int) ->
     """For how long the cluster could not be seen in a rest that began at ``since`` (ms), so that no member could commit; ``known``: the state
     if it goes on."""
     before_s = known.rest_unseen_s if known else 0.0
-    # Up to here it is counted already, and the log ends soon forget their gaps.
+    # Up to here it is counted already, and a rest may outlast what the log ends remember of their gaps.
     counted = known.rest_since + 1000 * (known.at_rest_s + before_s) if known else since
     return before_s + _away_s(columns, counted, math.inf)
 

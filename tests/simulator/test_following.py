@@ -96,6 +96,19 @@ def test_a_process_that_is_out_of_the_group_is_restarted_and_gets_no_partition()
     assert (world.owner[0] == owner).all()
 
 
+def test_a_steady_number_of_members_is_what_the_scaler_goes_up_to() -> None:
+    scaler = {"lag_per_member": 60, "least": 2, "greatest": 4, "cooldown": 30}
+    topics = {"t": {"partitions": 4, "inflow": 16, "cost": 0.03}}
+    clients = {"family": "java"}
+    made = {"topics": topics, "members": 2, "autoscaler": scaler, "clients": clients, "hours": 1}
+    world = begin(parse(made), (1,))
+
+    carry_out(world, 0, message(ActionType.SET_MEMBER_COUNT))
+    run(world, 120)
+
+    assert len(world.order[0]) == 4
+
+
 def test_to_wait_changes_nothing() -> None:
     world = group(HANG)
     before = world.owner.copy()

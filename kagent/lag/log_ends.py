@@ -407,6 +407,7 @@ class EndHistory:
             "asked": self._asked[keep].tolist(),
             "seen": self._seen[keep].tolist(),
             "ends": self._ends[keep].tolist(),
+            "gaps": self._pauses,
         }
 
     @classmethod
@@ -415,7 +416,8 @@ class EndHistory:
         history = cls(len(row["start"]), row["topic_id"])
         for asked, seen, ends in zip(row["asked"], row["seen"], row["ends"], strict=True):
             history._append(asked, seen, np.asarray(ends, np.int64))
-        history._pauses = []  # of samples that were thinned out
+        # The samples alone do not tell them from where samples were thinned out. Older rows have none.
+        history._pauses = [(began, ended) for began, ended in row.get("gaps", ())]
         history.start = np.asarray(row["start"], np.int64)
         history.born = row["born"]
         return history

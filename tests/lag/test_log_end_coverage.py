@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -132,3 +133,17 @@ def test_a_long_gap_is_remembered_for_an_hour_however_many_short_ones_follow(end
     expected = ((NOW - (ended + 400) * S, NOW - ended * S),) if away else ()
     assert unseen([history], 60 * S, NOW) == expected
     assert len(history.gaps(10 * S, within=2 * 3600 * S)) < 20
+
+
+def test_gaps_outlast_a_restart() -> None:
+    # Away for 10 of the last 20 minutes.
+    row = sampled(*range(1200, 900, -5), *range(300, 0, -5))["orders"].to_row()
+    assert unseen([EndHistory.from_row(orjson.loads(orjson.dumps(row)))], 60 * S, NOW) == (
+        (NOW - 905 * S, NOW - 300 * S),
+    )
+
+
+def test_a_row_without_gaps_is_read() -> None:
+    row = sampled(*range(1200, 900, -5), *range(300, 0, -5))["orders"].to_row()
+    del row["gaps"]
+    assert unseen([EndHistory.from_row(row)], 60 * S, NOW) == ()

@@ -1,6 +1,7 @@
 """Each part of the judgement earns its place: without it, a group is told something that is not true, or nothing.
 
-The study over many worlds is `benchmarks/quiet.py`; here is one world for each part, with it and without it.
+The study over many worlds is `benchmarks/quiet.py`; here is one world for each part, with it and without it: the lines of the table and
+what must be more than a swing. What is measured, what is evidence, and what stands, each has a file of its own beside this one.
 """
 
 from __future__ import annotations
@@ -13,16 +14,10 @@ import pytest
 from kagent.detect import decision, inflow_swings
 from kagent.detect.detectors import hot_partition, skew, slow_member
 from kagent.detect.late_member import Line
-from tests.fixtures.timeline import Rate, Timeline, judged
+from tests.fixtures.timeline import Rate, Timeline, judged, told
 
 PROVEN, PAUSE_IS_OVER, _, BARELY, PERHAPS = slow_member.LINES
 HELD = {"m0": (0, 1), "m1": (2, 3), "m2": (4, 5)}
-
-
-def told(made: Timeline, seconds: int = 1200) -> list[str]:
-    """The verdicts that were ripe, in order."""
-    found = [one.verdict for one in judged(made, seconds) if one.verdict != "balanced"]
-    return list(dict.fromkeys(found))
 
 
 def world(inflow: list[Rate], speed: dict[str, Rate]) -> Timeline:

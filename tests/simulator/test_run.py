@@ -36,6 +36,12 @@ def test_there_are_enough_of_them() -> None:
     assert len({s.name for s in made}) == len(made)
 
 
+def test_every_file_says_what_it_is_about_and_what_an_engineer_would_want_to_hear() -> None:
+    made = [load(f) for f in FILES]
+
+    assert [s.name for s in made if not (s.about and s.wanted)] == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["auto-commit", "connect", "hourly-batch", "bursts", "transactional", "idle-topic"]

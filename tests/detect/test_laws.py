@@ -195,6 +195,26 @@ def test_a_pause_of_the_pipeline_every_four_minutes_does_not_keep_a_group_silent
     assert with_pauses <= seen + 3
 
 
+@pytest.mark.parametrize(
+    ("hot", "before"), [(118.0, 0), (150.0, 3300)], ids=["slowly", "15 min late at first sight"]
+)
+@pytest.mark.slow
+def test_one_blind_tick_every_five_minutes_is_no_worse_than_one_every_five_and_a_half_or_none(
+    hot: float, before: int
+) -> None:
+    def told(every: int) -> int:
+        """The second in which it would be reported."""
+        made = world(hot=hot)
+        made.run(before)
+        found = judged(made, 1200, blind=lambda second: second % every == 100)
+        return before + 10 * (1 + next(at for at, one in enumerate(found) if one.candidate))
+
+    found = [told(every) for every in (300, 330, 10**9)]
+
+    assert max(found) - min(found) <= 10
+    assert min(found) > before + 100
+
+
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.slow
 def test_two_hot_partitions_on_one_member_are_a_matter_of_the_spread_and_never_a_bad_record(

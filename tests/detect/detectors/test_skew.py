@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,10 +13,12 @@ from kagent.detect.detectors import skew
 from kagent.detect.group_model import GroupModel
 from kagent.detect.late_member import LateMember
 from kagent.policy import Policy
+from kagent.simulator import load, run
 from tests.fixtures.findings import CALM, FINE, FOUR, HOT, LATE, TWO, leading
 from tests.fixtures.group_builder import NOW
 
 Make = Callable[..., Any]
+SICK = Path(__file__).parents[3] / "benchmarks/scenarios/sick"
 SKEWED = {"t": [HOT, HOT, *6 * [CALM]]}
 
 
@@ -175,3 +178,18 @@ def test_the_sentence_has_the_skew_that_is_published(group: Make, monkeypatch: p
 
     assert model.shown_skew == 3.955
     assert f"(skew {model.shown_skew:.2f})" in skew.reason(model, found[0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["range-one-partition-topics", "range-fourth-idle", "five-partition-topics"])
+def test_topics_with_as_many_partitions_each_move_freely_where_nobody_said_that_they_are_joined(
+    name: str,
+) -> None:
+    """The classical failures of range: all on the first member, none on the fourth, twice as many on the first."""
+    report = run(replace(load(SICK / f"{name}.yaml"), hours=0.25), seed=21)
+    (first, *_) = report.messages
+
+    assert {str(message.verdict) for message in report.messages} == {"rebalance"}
+    assert "yes" in {action.feasible for action in first.actions}
+    assert len({(move.topic, move.partition) for move in first.moves}) > 1
+    assert "no assignment" not in first.reason

@@ -253,3 +253,15 @@ def test_one_fast_machine_among_equal_ones_proves_nothing() -> None:
 
     assert found
     assert "slow_member" not in found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "hours"), [("slow-at-70-percent", 0.6), ("slow-commits-every-5-min", 1.4), ("slow-leak", 1.7)]
+)
+def test_a_machine_that_became_slow_is_never_called_badly_spread(name: str, hours: float) -> None:
+    """Whether to 0.7 of its speed, or to 0.3 with a commit every five minutes, or by a leak, bit by bit."""
+    messages = run(replace(load(SICK / f"{name}.yaml"), hours=hours), seed=23).messages
+
+    assert {str(message.verdict) for message in messages} == {"slow_member"}
+    assert [action.type for action in messages[0].actions if action.feasible == "yes"] == ["restart_member"]

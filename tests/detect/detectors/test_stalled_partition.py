@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,13 +20,14 @@ from kagent.recommend.advice import Advice
 from kagent.recommend.alternatives import alternatives_of
 from kagent.recommend.member_counts import counts
 from kagent.recommend.reassignment import reassign
-from kagent.simulator import run_many
+from kagent.simulator import load, run, run_many
 from kagent.simulator.scenario_file import parse
 from tests.fixtures.findings import FINE, FOUR, STANDS, leading
 from tests.fixtures.group_builder import NOW
 from tests.fixtures.timeline import Timeline, judged
 
 Make = Callable[..., Any]
+SICK = Path(__file__).parents[3] / "benchmarks/scenarios/sick"
 TOPIC = {"t": [STANDS, *7 * [FINE]]}
 CRASHES: dict[str, Any] = {"names": ("m0", "m1", "m2", "m3"), "comings": {"m0": 3 * (NOW,)}}
 """One member comes and goes while the others stay."""
@@ -279,3 +281,12 @@ def test_a_partition_that_waits_in_a_deep_backlog_is_not_blamed_because_somebody
     assert not {"stalled", "unstable"} & {
         v for r in reports for opened in r.openings for v in opened.verdicts
     }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["starved-by-priority", "starved-by-another-topic"])
+def test_a_topic_for_which_another_of_the_same_members_leaves_no_time_has_no_bad_record(name: str) -> None:
+    messages = run(replace(load(SICK / f"{name}.yaml"), hours=0.9), seed=24).messages
+
+    assert {str(message.verdict) for message in messages} == {"under_provisioned"}
+    assert ActionType.SKIP_OR_FIX_RECORD not in {a.type for m in messages for a in m.actions}

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from kagent.detect.detectors import skew, under_provisioned
+from kagent.simulator import run
+from kagent.simulator.scenario_file import parse
 from tests.fixtures.findings import CALM, FINE, FOUR, LATE, leading
 
 Make = Callable[..., Any]
@@ -120,3 +122,17 @@ def test_peers_that_wait_on_purpose_may_be_as_fast_as_the_member_that_falls_behi
     assert told(lambda _: None) == "under_provisioned"
     assert told(lambda at: 100.0 + 5 * at) == "under_provisioned"
     assert told(lambda _: 120.0) != "under_provisioned"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("members", "partitions"), [(4, 4), (4, 5), (4, 8), (12, 12)])
+def test_a_group_that_is_28_per_cent_too_slow_has_too_few_members_whatever_its_partition_count(
+    members: int, partitions: int
+) -> None:
+    topic = {"partitions": partitions, "inflow": 1.28 * members / 0.03, "cost": 0.03}
+    clients = {"family": ["java", "kafka-python"]}
+    made = parse({"topics": {"t": topic}, "members": members, "clients": clients, "hours": 0.25})
+
+    messages = run(made, seed=22).messages
+
+    assert {str(message.verdict) for message in messages} == {"under_provisioned"}

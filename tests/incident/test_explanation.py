@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from kagent.contract.recommendation import Verdict
+from kagent.contract.recommendation import ActionType, Verdict
 from kagent.detect.finding import Finding
 from kagent.incident.evaluate import Judgement
 from kagent.incident.explanation import explain, look_at
@@ -18,10 +18,12 @@ from kagent.incident.suppression import REASONS, waits_for
 from kagent.lag.commits import TopicCommits
 from kagent.lag.log_ends import EndHistory
 from kagent.policy import Policy
+from kagent.simulator import run
+from kagent.simulator.scenario_file import parse
 from kagent.worker.http.judgement_view import glance
 from kagent.worker.http.live_view import row_of
 from tests.fixtures.findings import FOUR, LATE
-from tests.fixtures.timeline import Timeline, judged
+from tests.fixtures.timeline import Rate, Timeline, judged
 
 HELD = {"m0": (0, 1), "m1": (2, 3), "m2": (4, 5)}
 
@@ -332,3 +334,60 @@ def test_while_log_ends_are_known_for_less_long_it_says_how_far_a_member_is_behi
     assert re.search(
         r"No member is known to be late: \S+ is behind by \d+ s at least; late is 60 s or more", told
     )
+
+
+HELD_BY_TWO = {"m0": (0, 1, 2), "m1": (3, 4, 5)}
+NONE_CATCHES_UP = "no assignment"
+
+
+def full_of_old_records(second: int) -> float:
+    """Two minutes of much; then the partition has most of the lag, and not of the inflow."""
+    return 900.0 if 300 < second <= 420 else 40.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("inflow", "speed", "none"),
+    [
+        ([full_of_old_records, 120.0, 120.0, 20.0, 20.0, 20.0], 250.0, False),
+        ([150.0, 150.0, 20.0, 20.0, 20.0, 20.0], 250.0, False),
+        ([260.0, 20.0, 20.0, 20.0, 20.0, 20.0], 200.0, True),
+        ([100.0] * 6, 200.0, True),
+    ],
+    ids=["old records on one partition", "two busy partitions", "a hot partition", "too few members"],
+)
+def test_a_group_of_which_a_strategy_makes_the_work_even_is_not_told_that_no_assignment_catches_up(
+    inflow: list[Rate], speed: float, none: bool
+) -> None:
+    world = Timeline(inflow, HELD_BY_TWO, dict.fromkeys(HELD_BY_TWO, speed))
+    world.run(300)
+    state, said, shown = None, set(), set()
+    for _ in range(15):
+        found = judged(world, 60, state)[-1]
+        state = found.state
+        story = explain(found, look_at(found, world.observe(), state, Policy()))
+        rows = re.findall(r"^  with \S+: skew ([\d.]+)", "\n".join(lines(story)), re.MULTILINE)
+        helps = any(float(skew) <= story["threshold"] for skew in rows)
+        assert not (helps and NONE_CATCHES_UP in story["reason"]), story["reason"]
+        said.add(NONE_CATCHES_UP in story["reason"])
+        shown.add(helps)
+
+    assert (True in said, True in shown) == (none, not none)
+
+
+@pytest.mark.slow
+def test_where_no_assignment_catches_up_neither_the_plan_nor_another_strategy_promises_that() -> None:
+    """A hot partition beside two others that a plan would spare the wait."""
+    topic = {"partitions": 9, "inflow": 45, "cost": 0.03}
+    events = [
+        {"at": 300, "do": "inflow", "topic": "t", "partition": 0, "factor": 9},
+        {"at": 300, "do": "inflow", "topic": "t", "partition": [1, 2], "factor": 1.5},
+    ]
+    clients = {"family": "java", "record_bytes": 200}
+    made = parse({"topics": {"t": topic}, "members": 3, "clients": clients, "events": events, "hours": 0.4})
+    (first, *_) = run(made, seed=1).messages
+    moving = [a for a in first.actions if a.type in (ActionType.FOLLOW_PLAN, ActionType.SWITCH_ASSIGNOR)]
+
+    assert NONE_CATCHES_UP in first.reason
+    assert moving
+    assert all((a.feasible, a.gain["likely"], a.gain["after"]) == ("no", None, None) for a in moving)

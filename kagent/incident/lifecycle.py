@@ -83,7 +83,7 @@ def carried_on(model: GroupModel, found: tuple[Finding, ...]) -> IncidentChange:
     is_over = lead is None and not still_late(model, incident)
     incident = replace(incident, superseded=incident.superseded or is_void(model, incident, is_over))
     if incident.superseded and not before.superseded:
-        messages.append(last_message(incident, status=Status.SUPERSEDED))
+        messages.append(last_message(incident, status=Status.SUPERSEDED, as_of=model.as_of))
         incident = replace(incident, sent_at=model.now, message=slim(messages[-1]))
     if is_over:
         return _calm(model, incident, messages)

@@ -79,6 +79,13 @@ def stateful(model: GroupModel) -> bool:
     return model.policy.stateful or model.kind is K.STREAMS
 
 
+def parts_topics(model: GroupModel) -> str:
+    """What someone whose topics are joined by partition number has to declare first, where an assignment may part them: offsets do not show it."""
+    if model.columns.paired or model.policy.co_partitioned is not None or len(model.lags.topics) < 2:
+        return ""
+    return " If its topics are joined by partition number, set `co_partitioned: true` for the group first."
+
+
 def gains(made: Reassignment, model: GroupModel) -> bool:
     """Whether the plan gains what the policy asks of one."""
     return made.helps and made.gain >= model.policy.min_gain

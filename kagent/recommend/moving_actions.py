@@ -20,6 +20,7 @@ from kagent.recommend.advice import (
     follows,
     gain_of,
     gains,
+    parts_topics,
     stateful,
 )
 from kagent.recommend.reassignment import Reassignment, expected_s
@@ -53,7 +54,8 @@ def follow_plan(advice: Advice) -> Iterator[Action]:
     # named, as not feasible now.
     if feasible == "no" and advice.kind not in ROUTES:
         return
-    how = f"Have the group move {_first_moves(made)} {_carried_out_by(advice, feasible)}".rstrip()
+    moves = f"{_first_moves(made)}{parts_topics(advice.model)}"
+    how = f"Have the group move {moves} {_carried_out_by(advice, feasible)}".rstrip()
     disruption = disruption_of(made, made.plan.move_count) | {"r_score": made.cost.r_score}
     # Beside the sentence, which has names from clients in it: the page must not read the command from there.
     params = {"options": _command_options(advice)} if advice.kind is K.CONSUMER else {}
@@ -141,13 +143,13 @@ def switch_assignor(advice: Advice) -> Iterator[Action]:
 
 
 def _relieves(advice: Advice, made: Reassignment, option: Alternative) -> bool:
-    """Whether another strategy gains as much as a plan has to, since it takes a rolling restart: by careful values, or else by those by which
-    the finding says that another assignment helps."""
+    """Whether another strategy gains as much as a plan has to, since it takes a rolling restart: by the plan's values, or else by those by
+    which the finding says that another assignment helps."""
     model, plan = advice.model, made.plan
     left = 1 - model.policy.min_gain
     if option.greatest < left * plan.now:
         return True
-    # By careful values often no assignment catches up: a member that was never busy counts as little more than what it keeps up with.
+    # The plan's values have more inflow than is usual, by which the strategy may not catch up.
     cases = [False, True] if advice.finding.evidence.get("may_not_be_enough") else [False]
     return plan.objective == "drain" and any(
         expected_s(model, option.assigned, made.rows, optimist)
@@ -162,7 +164,7 @@ def _switch_to(advice: Advice, option: Alternative) -> Action:
     drains = advice.reassignment is not None and advice.reassignment.plan.objective == "drain"
     return action(
         ActionType.SWITCH_ASSIGNOR,
-        how_to_switch(advice.kind, option.strategy, _present(advice.model)),
+        f"{how_to_switch(advice.kind, option.strategy, _present(advice.model))}{parts_topics(advice.model)}",
         "no" if option.unsafe or keeps_state else "yes",
         reason or f"skew {round(option.skew, 3):.2f} with the present lags",
         params={"strategy": option.strategy},

@@ -211,11 +211,12 @@ def test_an_assignment_that_a_restart_passes_through_is_not_followed() -> None:
     world, state, first = opened()
     rearrange(world, first)
     passing = judged(world, 50, state)
-    world.held = {"m0": (0, 1), "m1": (4, 5), "m2": (2, 3)}
+    world.held = {"m0": (0, 1), "m1": (2, 5), "m2": (4, 3)}
     world.at = dict.fromkeys(world.held, 0)
     found = (*passing, *judged(world, 120, passing[-1].state))
 
     assert found[0].messages[0].status is Status.SUPERSEDED
+    assert found[0].messages[0].as_of > first.as_of
     assert {i.followed_at for one in found if (i := one.state.incident) is not None} == {None}
 
 

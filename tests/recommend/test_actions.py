@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -111,11 +112,11 @@ def test_a_group_that_follows_kagent_is_told_to_follow(group: Make) -> None:
     assert (made.actions[0].gain["likely"] or 0) > 0
 
 
-def test_an_assignor_is_advised_by_which_the_group_catches_up_though_not_by_cautious_numbers(
-    group: Make,
+@pytest.mark.parametrize("risen", [1, 3])
+def test_an_assignor_is_advised_by_which_the_group_catches_up_also_if_more_arrived_in_the_latest_minute(
+    group: Make, risen: int
 ) -> None:
-    """Members that were never busy count as usual ones, and in the plan's cautious numbers as little more than what they keep up with: by
-    those one of them does not do 140 records/s."""
+    """Members that were never busy count as usual ones. With three times as much in the latest minute than usual, the plan goes by the usual inflow."""
     hot = {"end": 10_000_000, "rate": 80, "lag": 8_000}
     calm = [{**hot, "rate": rate, "lag": 0} for rate in (10, 60, 60)]
     made = group(
@@ -123,10 +124,13 @@ def test_an_assignor_is_advised_by_which_the_group_catches_up_though_not_by_caut
         {"m0": {"t": [0, 1, 2, 3]}, "m1": {"t": [4]}, "m2": {"t": [5]}, "m3": {"t": [6]}},
     )
     model, found = made.looked(members=made.at_work({"m0": 250}, ["m0"]))
-    advice = diagnose(model, found[0])
+    rates = model.columns.rates.copy()
+    rates[0] *= risen
+    advice = diagnose(replace(model, columns=replace(model.columns, rates=rates)), found[0])
     switch = next(a for a in advice.actions if a.params.get("strategy") == "roundrobin")
+    other = next(a for a in advice.alternatives if a.strategy == "roundrobin")
 
-    assert next(a for a in advice.alternatives if a.strategy == "roundrobin").greatest == float("inf")
+    assert 0 < other.greatest < float("inf")
     assert (switch.feasible, switch.gain["now"]) == ("yes", None)
     assert 0 < (switch.gain["likely"] or 0) < (switch.gain["after"] or 0)
 
@@ -243,3 +247,27 @@ def test_of_an_unknown_client_it_is_said_which_ones_can_take_a_plan(group: Make)
     assert "kagent assignor --consumer" in follow.how
     assert "kagent.follow" in follow.how
     assert "Java, aiokafka and kafka-python" in (follow.reason or "")
+
+
+@pytest.mark.parametrize(
+    ("topics", "policy", "declared"),
+    [
+        (("orders", "payments"), Policy(), False),
+        (("orders", "payments"), Policy(co_partitioned=False), True),
+        (("orders",), Policy(), True),
+    ],
+)
+def test_who_may_join_topics_by_partition_number_is_told_to_declare_it(
+    group: Make, topics: tuple[str, ...], policy: Policy, declared: bool
+) -> None:
+    """Offsets do not show a join, and moves and most strategies part partitions of one number."""
+    made = group(
+        {topic: [HOT, HOT, *6 * [CALM]] for topic in topics},
+        {f"m{at}": dict.fromkeys(topics, ps) for at, ps in enumerate([[0, 1], [2, 3], [4, 5], [6, 7]])},
+        library="python",
+        protocol="kagent-follow",
+    )
+    hows = [a.how for a in told(made, policy).actions if a.type in ("follow_plan", "switch_assignor")]
+
+    assert hows
+    assert {"`co_partitioned: true`" not in how for how in hows} == {declared}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kagent.detect.detectors import OF, ONE_MEMBER, SPREAD, more_urgent
+from kagent.detect.detectors import OF, ONE_MEMBER, SPREAD, more_urgent, skew
 from kagent.detect.finding import Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.incident.confirmation import STABLE
@@ -60,9 +60,12 @@ def _drains_in_time(model: GroupModel, member: int) -> bool:
 
 
 def _is_news(model: GroupModel, lead: Finding) -> bool:
-    """Whether it is news beside what resolved a short time ago: more urgent than that was, a standstill as late as a page, or something else."""
+    """Whether it is news beside what resolved a short time ago: more urgent than that was, a standstill as late as a page, or something else; each
+    crossing where the policy asks for them."""
     if lead.verdict is None:
         return False
+    if lead.verdict in SPREAD and skew.is_literal(model.policy):
+        return True
     if more_urgent(lead, model.state.cooldown_of) or _is_something_else(model, lead):
         return True
     return OF[lead.decided].URGENCY is Urgency.STANDSTILL and lead.behind >= model.policy.page_behind

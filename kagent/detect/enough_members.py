@@ -174,6 +174,13 @@ def needed(model: GroupModel) -> Needed:
     return Needed(members, keep_up, round(drain) if np.isfinite(drain) else None)
 
 
+def too_much_for_any(model: GroupModel) -> Longs:
+    """The partitions that get more than a usual member can do, which no number of members changes."""
+    capacity = capacity_of(model)
+    inflow = model.columns.usual_rates * model.cost
+    return np.flatnonzero(model.counted & (inflow >= capacity)) if capacity else np.zeros(0, np.int64)
+
+
 def enough_now(model: GroupModel, load: GroupLoad) -> int:
     """How many members are enough for the inflow of the last minute; 0 where no late member gets more than it can do now. The usual
     inflow is the median of five minutes: for half of them after a rise it is what arrived before."""

@@ -172,8 +172,14 @@ def _advice_lines(message: Recommendation, frontier: str | None) -> list[str]:
         # A line of its own: behind a command it would be pasted with it.
         out += [f"    ({action.reason})"] if action.reason else []
     # Where nothing moves, as with a stuck partition, what moves would do only misleads.
-    if not any(action.type in MOVING for action in message.actions):
+    moving = [action for action in message.actions if action.type in MOVING]
+    if not moving:
         return out
+    # A skew of 1.4 below "no assignment lets it catch up" would read as its opposite.
+    if all(action.gain and action.gain.get("likely") is None for action in moving):
+        out.append(
+            "  Moving partitions is not likely to let the group catch up; it would only even out the lag of now:"
+        )
     if message.skew.after is not None and message.moves:
         bound = (
             f"; no assignment has less than {message.skew.lower_bound:.2f}"

@@ -9,7 +9,7 @@ from typing import Any
 from kagent.contract.recommendation import Action, ActionType
 from kagent.detect.detectors import stalled_partition
 from kagent.recommend.advice import Advice, action
-from kagent.text import counted, shown
+from kagent.text import counted, few, partition_name, shown
 
 
 def fix_record(advice: Advice) -> Iterator[Action]:
@@ -36,14 +36,18 @@ def fix_record(advice: Advice) -> Iterator[Action]:
 
 
 def suspect_record(advice: Advice) -> Iterator[Action]:
-    """The record that may hang its consumer, where a restart does not help."""
-    offset = advice.model.next_record(advice.finding.rows[0]) if advice.finding.rows else None
-    if offset is not None and not stalled_partition.is_proven(advice.finding):
+    """The records one of which may hang its consumer, where a restart does not help."""
+    if stalled_partition.is_proven(advice.finding):
+        return
+    # Which of its member's partitions the consumer was busy with, its commits do not tell.
+    places = [
+        f"{partition_name(*advice.model.lags.name(row))} from offset {offset} on"
+        for row in advice.finding.rows
+        if (offset := advice.model.next_record(row)) is not None
+    ]
+    if places:
         # Clients commit once a poll: the record that hangs may be hundreds beyond the commit.
-        how = (
-            f"If a restart does not help, look at the records of {advice.partition} from offset {offset} on: one of them may hang its "
-            "consumer."
-        )
+        how = f"If a restart does not help, look at the records of {few(places)}: one of them may hang its consumer."
         reason = "only the consumer's own log shows whether a record hangs it, and which"
         yield action(ActionType.SKIP_OR_FIX_RECORD, how, "unknown", reason)
 

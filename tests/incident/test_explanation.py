@@ -338,6 +338,7 @@ def test_while_log_ends_are_known_for_less_long_it_says_how_far_a_member_is_behi
 
 HELD_BY_TWO = {"m0": (0, 1, 2), "m1": (3, 4, 5)}
 NONE_CATCHES_UP = "no assignment"
+ONLY_EVENS_OUT = "it would only even out the lag of now"
 
 
 def full_of_old_records(second: int) -> float:
@@ -391,3 +392,6 @@ def test_where_no_assignment_catches_up_neither_the_plan_nor_another_strategy_pr
     assert NONE_CATCHES_UP in first.reason
     assert moving
     assert all((a.feasible, a.gain["likely"], a.gain["after"]) == ("no", None, None) for a in moving)
+    story = story_after(900) | {"recommendation": first.model_dump(mode="json", by_alias=True)}
+    assert ONLY_EVENS_OUT in "\n".join(lines(story))
+    assert ONLY_EVENS_OUT not in "\n".join(lines(story_after(900)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from kagent.contract.recommendation import Status
@@ -35,3 +36,17 @@ def test_of_a_member_that_commits_nothing_it_has_all_that_is_not_committed(group
     assert str(message.verdict) == "stuck_member"
     assert stuck.seconds_behind == round(found[0].behind, 1) > 800
     assert stuck.lag == found[0].evidence["unread"] > 0
+
+
+def test_each_partition_of_a_stuck_member_whose_records_wait_may_hold_the_record_that_hangs_it(
+    group: Any,
+) -> None:
+    made = group({"t": [SILENT, SILENT, *6 * [FINE]]}, FOUR)
+    name = made.roster().names[0]
+    model, found = made.looked(members={name: MemberState(silent_s=800.0, silent_seen=NOW - 2500)})
+    suspect = next(a for a in diagnose(model, found[0]).actions if a.type == "skip_or_fix_record")
+
+    assert re.search(
+        r"look at the records of t-[01] from offset \d+ on, t-[01] from offset \d+ on: one of them",
+        suspect.how,
+    )

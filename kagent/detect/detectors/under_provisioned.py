@@ -16,13 +16,14 @@ import numpy as np
 from kagent.contract.recommendation import Verdict
 from kagent.detect.dealing import deals_by_topic
 from kagent.detect.detectors import hot_partition
-from kagent.detect.enough_members import needed
+from kagent.detect.enough_members import needed, too_much_for_any
+from kagent.detect.facts import NAMED
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.late_member import LateMember, Line
 from kagent.detect.remedies import Remedy
 from kagent.detect.signs import BEHIND
-from kagent.text import rounded, shown, span
+from kagent.text import few, partition_name, rounded, shown, span
 
 VERDICT = Verdict.UNDER_PROVISIONED
 SPREAD = True
@@ -52,6 +53,7 @@ def holds(member: LateMember) -> dict[str, Any] | None:
         "caught_up_s": number.caught_up_s,
         "members": have,
         "partitions_first": number.members <= have,
+        "hot_partitions": [list(model.lags.name(int(row))) for row in too_much_for_any(model)[:NAMED]],
         "pressure": round(arrives / usual / have, 3) if usual > 0 else None,
         "gets_per_s": round(records * arrives, 2),
         "does_per_s": round(records * float(model.capacity.rate.mid.sum()), 2),
@@ -83,6 +85,10 @@ def reason(model: GroupModel, finding: Finding) -> str:
     e = finding.evidence
     who = shown(model.names[finding.members[0]])
     more = _first(model) if e["partitions_first"] else _members(e)
+    hot = [partition_name(*place) for place in e["hot_partitions"]]
+    if hot and not e["partitions_first"]:
+        alone = "alone receives" if len(hot) == 1 else "alone receive each"
+        more = f"more members, and also finer keys or more partitions: {few(hot)} {alone} more than a member processes"
     members = "the one member processes" if e["members"] == 1 else f"the {e['members']} members process"
     both = f"{rounded(e['gets_per_s'])} records/s arrive and {members} {rounded(e['does_per_s'])}"
     late = f"{who} is {span(finding.behind)} behind"

@@ -55,6 +55,21 @@ def test_with_as_many_members_as_partitions_partitions_come_first(group: Make) -
     assert "more partitions, then more members" in under_provisioned.reason(model, found[0])
 
 
+def test_a_partition_that_is_too_much_for_any_member_is_named_beside_the_members_that_are_too_few(
+    group: Make,
+) -> None:
+    """Of 480 records/s that two members of 200 get, 260 come to one partition: it stays late with any number of members."""
+    rates = [260, 80, 80, 20, 20, 20]
+    topic = [{**LATE, "rate": rate, "lag": 60_000 if rate > 20 else 0} for rate in rates]
+    made = group({"t": topic}, {"m0": {"t": [0, 1, 2]}, "m1": {"t": [3, 4, 5]}})
+    model, found = made.looked(members=made.at_work({"m0": 200}, ["m0"], "under_provisioned"))
+
+    assert leading(found) == "under_provisioned"
+    assert under_provisioned.reason(model, found[0]).endswith(
+        "The group needs more members, and also finer keys or more partitions: t-0 alone receives more than a member processes."
+    )
+
+
 def test_idle_members_beside_one_that_is_saturated_do_not_call_for_more(group: Make) -> None:
     made = group({"t": [LATE, LATE, *6 * [CALM]]}, FOUR)
     _, found = made.looked(members=made.at_work({"m0": 190}, ["m0"], "under_provisioned"))

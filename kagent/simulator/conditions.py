@@ -28,7 +28,7 @@ class Conditions:
     sample_hole_s: float = 20.0
     clock_offset_s: float = 2.0
     """The broker's clock differs from kagent's by up to this much, another amount for each seed."""
-    pipeline_pause_every_s: float = 0.0
+    pipeline_pause_every_s: float = 1200.0
     pipeline_pause_s: float = 14.0
     """The pipeline delivers nothing for so long; kagent is blind while its progress is older than ``fresh_s``."""
     fresh_s: float = 10.0
@@ -147,6 +147,7 @@ GENTLE = Conditions(
     samples_every_s=(0.0, 0.0),
     samples_missing=0.0,
     sample_hole_every_s=0.0,
+    pipeline_pause_every_s=0.0,
     clock_offset_s=0.0,
     inflow_changes_at_random=False,
     gc_pause_every_s=0.0,

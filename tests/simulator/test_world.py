@@ -253,6 +253,7 @@ def test_the_harsh_world_has_every_unkindness_that_has_a_default() -> None:
     assert HARSH.commits_seen_after_s == (1.0, 3.0)
     assert HARSH.samples_missing
     assert HARSH.sample_hole_every_s
+    assert HARSH.pipeline_pause_every_s
     assert HARSH.clock_offset_s
     assert HARSH.inflow_changes_at_random
     assert HARSH.newer_commits_at_confirmation

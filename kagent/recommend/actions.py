@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 from kagent.contract.recommendation import Action, ActionType
 from kagent.detect.detectors import MOVES_CURE, OF
+from kagent.detect.forecast import longest_s
 from kagent.detect.remedies import Remedy
 from kagent.recommend.advice import Advice, action, gains
 from kagent.recommend.member_actions import (
@@ -40,14 +41,21 @@ BEST_FIRST = ("yes", "unknown", "no")
 
 
 def actions(advice: Advice) -> list[Action]:
-    """What can be done, best first: feasible before unknown before infeasible, then in the order of the detector."""
+    """What can be done, best first: feasible before unknown before infeasible, of these what likely catches up in time before what does not, then
+    in the order of the detector."""
     made = [a for remedy in OF[advice.finding.decided].REMEDIES for a in MAKERS[remedy](advice)]
     # list.sort is stable, so the detector's own order holds among equals.
-    made.sort(key=lambda a: BEST_FIRST.index(a.feasible))
+    made.sort(key=lambda a: (BEST_FIRST.index(a.feasible), _too_long(advice, a)))
     if not any(a.feasible != "no" for a in made):
         how = _nothing(advice)
         made.insert(0, action(ActionType.NONE, how, "yes"))
     return made
+
+
+def _too_long(advice: Advice, option: Action) -> int:
+    """0: the group likely catches up with it in the time in which a remedy has to, or that is not known; 1: later; 2: never."""
+    likely = option.gain.get("likely", 0.0)
+    return 2 if likely is None else int(likely > longest_s(advice.finding.behind))
 
 
 def _nothing(advice: Advice) -> str:

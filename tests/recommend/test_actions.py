@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kagent.contract.recommendation import Status
+from kagent.contract.recommendation import ActionType, Status
 from kagent.contract.words import action_words
 from kagent.policy import Policy
 from kagent.recommend.render import Diagnosis, compose, diagnose, severity
@@ -133,6 +133,20 @@ def test_an_assignor_is_advised_by_which_the_group_catches_up_also_if_more_arriv
     assert 0 < other.greatest < float("inf")
     assert (switch.feasible, switch.gain["now"]) == ("yes", None)
     assert 0 < (switch.gain["likely"] or 0) < (switch.gain["after"] or 0)
+
+
+def test_what_takes_hours_comes_after_what_catches_up_in_time(group: Make) -> None:
+    """roundrobin leaves each of the two members that get a busy partition 1 record/s to catch up with; with six members it is 8."""
+    busy = {"end": 10_000_000, "rate": 92, "lag": 8_000}
+    made = group(
+        {"t": [busy, busy, *4 * [{**busy, "rate": 7, "lag": 0}]]},
+        {f"m{at}": {"t": [2 * at, 2 * at + 1]} for at in range(3)},
+    )
+    found = told(made, members=made.at_work({"m0": 100}, ["m0"]))
+    likely = {a.type: a.gain["likely"] or 0.0 for a in found.actions if a.feasible == "yes"}
+
+    assert list(likely) == ["set_member_count", "switch_assignor"]
+    assert likely[ActionType.SET_MEMBER_COUNT] < 3600 < likely[ActionType.SWITCH_ASSIGNOR]
 
 
 def test_where_neither_helps_alone_another_assignor_comes_with_more_members(group: Make) -> None:

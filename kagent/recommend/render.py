@@ -215,8 +215,7 @@ def _members(diagnosis: Diagnosis) -> list[MemberWork]:
     members, redaction = model.roster.members, model.roster.redaction
     held = np.bincount(model.lags.owner[model.lags.owner >= 0], minlength=len(members))
     uncommitted = uncommitted_s(model)
-    # A partition that stands is left out of the lateness, which says how its member works.
-    behind = np.maximum(model.lateness, members_behind_s(model))
+    behind = members_behind_s(model)
     waits = _waiting(model, uncommitted > 0)
     return [
         MemberWork(

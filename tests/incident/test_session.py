@@ -15,6 +15,10 @@ from kagent.lag.observation import Observation
 from kagent.policy import Policies, make_policy
 from kagent.replay.captured_events import Recording
 from kagent.replay.driver import TICK_MS, RecordedCluster
+from kagent.simulator import run
+from kagent.simulator.commit_table import EPOCH
+from kagent.simulator.scenario_file import parse
+from kagent.text import span
 
 WEEK_MS = 7 * 86_400_000
 GROUP = "skew-rc"
@@ -139,3 +143,19 @@ def test_groups_that_fall_behind_together_each_open_their_own_incident_under_a_c
     opened = [m.group for m in messages if m.status is Status.OPEN and m.group in names]
     assert sorted(opened) == sorted(names)
     assert [m.scope for m in messages if m.group not in names] == common
+
+
+@pytest.mark.slow
+def test_a_group_first_seen_late_is_told_to_be_as_far_behind_as_its_log_ends_are_known_at_most() -> None:
+    """It is late by 13 minutes, of which kagent saw four; by the inflow of now it would seem to be later than it is."""
+    topic = {"partitions": 6, "inflow": 60, "spread": [8, 8, 1, 1, 1, 1], "cost": 0.03, "backlog": 27000}
+    clients = {"family": "librdkafka"}
+    made = parse(
+        {"topics": {"t": topic}, "members": 3, "known_before": False, "hours": 0.2, "clients": clients}
+    )
+    (first, *_) = run(made, seed=1).messages
+
+    told_s = max(member.seconds_behind or 0.0 for member in first.members)
+    seen_s = (first.as_of - EPOCH) / 1000
+    assert 200 < told_s < seen_s + 10
+    assert f"is {span(told_s)} behind" in first.reason

@@ -26,6 +26,14 @@ def fetch_s(model: GroupModel, rows: Longs, at: int) -> float:
     return min(whole_fetch_s(model, rows, speed), NOT_CHANCE * gap_behind_s(model))
 
 
+def fetch_left_s(model: GroupModel, rows: Longs, at: int) -> float:
+    """The same from when the first log end is known: a silent member has processed its fetch since it moved last, or was given its partitions,
+    also while kagent did not look."""
+    known_since = model.known_since(rows)
+    before_s = (known_since - max(_begun_at(model, rows), model.state.assigned_at)) / 1000
+    return max(0.0, fetch_s(model, rows, at) - max(0.0, before_s))
+
+
 def whole_fetch_s(model: GroupModel, rows: Longs, speed: float) -> float:
     """How long the records that these partitions' last fetch may hold take at this speed (work per s), at most LONGEST_GAP_S."""
     return min(CLEARLY * _waited(model, rows) / speed, LONGEST_GAP_S) if speed > 0 else LONGEST_GAP_S
@@ -52,11 +60,16 @@ def _behind_ms(model: GroupModel, at: int) -> int:
     return int((model.lags.moved[rows] - since[rows]).max(initial=0))
 
 
-def _waited(model: GroupModel, rows: Longs) -> float:
-    """Work that waited at most a commit gap after one of these partitions moved last: then the next fetch had begun."""
+def _begun_at(model: GroupModel, rows: Longs) -> int:
+    """When the next fetch of these partitions had begun, ms: a commit gap after one of them moved last."""
     owners = model.owner[rows]
     gap_ms = round(1000 * float(model.columns.gap[owners[owners >= 0]].max(initial=0.0)))
-    last = np.full(len(model.lags), int(model.lags.moved[rows].max(initial=0)) + gap_ms, np.int64)
+    return int(model.lags.moved[rows].max(initial=0)) + gap_ms
+
+
+def _waited(model: GroupModel, rows: Longs) -> float:
+    """Work that waited at most when the next fetch of these partitions had begun."""
+    last = np.full(len(model.lags), _begun_at(model, rows), np.int64)
     # The upper bound of the backlog: what may have been in the fetch, whatever retention has deleted since.
     _, waits = backlog(model.lags.undeleted, model.seen.ends, last, model.policy.allowed_lag)
     return float((waits[rows] * model.cost[rows]).sum())

@@ -53,7 +53,7 @@ def test_without_the_time_that_a_fetch_takes_who_commits_once_a_fetch_is_called_
 
     assert told(made(), 1500) == []
 
-    monkeypatch.setattr(stuck_member, "fetch_s", lambda model, rows, at: 0.0)
+    monkeypatch.setattr(stuck_member, "fetch_left_s", lambda model, rows, at: 0.0)
     assert told(made(), 1500) == ["stuck_member"]
 
 

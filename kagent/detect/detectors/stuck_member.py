@@ -18,7 +18,7 @@ from kagent.contract.recommendation import Verdict
 from kagent.detect.capacity import USABLE
 from kagent.detect.commit_gaps import LONGEST_GAP_S
 from kagent.detect.facts import at_stable, cadence_s, worst
-from kagent.detect.fetch_processing import fetch_s, whole_fetch_s
+from kagent.detect.fetch_processing import fetch_left_s, whole_fetch_s
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.habits import habit
@@ -79,7 +79,7 @@ def limit_s(model: GroupModel, at: int) -> float:
         _hold_s(model),
         NOT_CHANCE * float(model.columns.gap[at]),
         CLEARLY * habit(model.state.habits, "silent", model.now),
-        fetch_s(model, rows, at),
+        fetch_left_s(model, rows, at),
     )
     unknown = len(model.names) < 2 or None in _cadences_s(model, rows)
     return max(limit, LONGEST_GAP_S) if unknown else limit

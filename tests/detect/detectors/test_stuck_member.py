@@ -10,10 +10,11 @@ import pytest
 
 from kagent.detect.detectors import stuck_member
 from kagent.detect.state import Habit, MemberState, Standing
+from kagent.lag.log_ends import EndHistory
 from kagent.policy import Policy
 from tests.fixtures.findings import FINE, FOUR, SILENT, leading
 from tests.fixtures.group_builder import NOW
-from tests.fixtures.timeline import Timeline, judged
+from tests.fixtures.timeline import Timeline, judged, told
 
 Make = Callable[..., Any]
 TOPIC = {"t": [SILENT, SILENT, *6 * [FINE]]}
@@ -214,3 +215,15 @@ def test_of_a_reader_without_members_nobody_says_that_it_is_in_the_group(group: 
     assert leading(found) == "stuck_member"
     assert "in the group" not in stuck_member.reason(model, found[0])
     assert "other readers" in stuck_member.reason(model, found[0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hung_for_s", [60, 300, 900])
+def test_a_member_that_hangs_when_kagent_first_looks_is_told_within_ten_minutes(hung_for_s: int) -> None:
+    """What waits by then may be one fetch as far as kagent knows, but the member has had all that time for it."""
+    held = {"m0": (0, 1), "m1": (2, 3), "m2": (4, 5)}
+    world = Timeline([50.0] * 6, held, dict.fromkeys(held, 220.0), hangs={"m0": 300})
+    world.run(300 + hung_for_s)
+    world.ends = EndHistory(6)
+
+    assert told(world, 600) == ["stuck_member"]

@@ -42,9 +42,12 @@ def learned_again(habits: Mapping[str, Habit], kind: str, length_s: float, now: 
 def with_ended_pauses(before: JudgeState, after: JudgeState, as_of: int, last_move: int) -> JudgeState:
     """``after``, with the standstills of partitions, silences of members and rests of the group that have ended by themselves since
     ``before``. ``last_move``: when a partition of a member last made progress; both times in ms."""
-    if before.incident is not None and before.incident.verdict in MENDABLE:
-        return after
     habits = before.habits
+    if before.incident is not None and before.incident.verdict in MENDABLE:
+        # Of a whole group, records do not tell a rest on purpose, as of a job that works now and then, from one that was mended.
+        if not after.at_rest_s:
+            habits = learned_again(habits, "rest", before.at_rest_s, as_of)
+        return after if habits is before.habits else replace(after, habits=habits)
     for key, clock in before.standing.items():
         if key not in after.standing or after.standing[key].since != clock.since:
             habits = learned(habits, "passed_over", clock.passed_over_s, as_of)

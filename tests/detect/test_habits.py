@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kagent.detect.habits import habit, learned, learned_again
-from kagent.detect.state import Habit
+from kagent.detect.habits import habit, learned, learned_again, with_ended_pauses
+from kagent.detect.state import Habit, Incident, JudgeState
 
 NOW = 1_700_000_000_000
 
@@ -26,3 +26,16 @@ def test_what_was_reported_is_a_habit_once_it_ends_by_itself_again_for_as_long_a
 
     assert [habit(h, "spell", NOW + 7_200_000) for h in (once, twice, thrice)] == [0, 500, 1500]
     assert habit(late, "spell", NOW + 8 * 86_400_000) == 0
+
+
+def test_a_rest_of_the_whole_group_is_a_habit_once_two_that_were_reported_have_ended() -> None:
+    """A job that works now and then while its members stay: the first rest that ends may have been mended."""
+    reported = Incident("i", 0, "stuck_member", "", {}, "", 0)
+    known: list[float] = []
+    state = JudgeState(0)
+    for at, rest_s in enumerate((13_500.0, 12_000.0)):
+        at_rest = JudgeState(0, habits=state.habits, incident=reported, at_rest_s=rest_s)
+        state = with_ended_pauses(at_rest, JudgeState(0, habits=state.habits), NOW + at * 3_600_000, NOW)
+        known.append(habit(state.habits, "rest", NOW))
+
+    assert known == [0.0, 12_000.0]

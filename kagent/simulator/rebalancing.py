@@ -191,7 +191,7 @@ def dealt(world: World, seed: int) -> Longs:
     if fixed and set(fixed) == set(names):
         for name, slot in zip(names, slots, strict=True):
             for topic, partitions in (fixed[name] or {}).items():
-                owner[world.rows(topic)[np.asarray(partitions)]] = slot
+                owner[world.rows(topic)[np.asarray(partitions, np.int64)]] = slot
         return owner
     if world.scenario.assignor == "range":
         return _by_range(world, slots, wants)

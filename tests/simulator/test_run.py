@@ -212,3 +212,10 @@ def test_every_event_that_may_be_written_can_happen_and_is_in_the_docs() -> None
 
     assert set(EVENTS) == set(scenario_checks.EVENTS)
     assert [name for name in EVENTS if f"`{name}`" not in docs] == []
+
+
+def test_a_member_may_hold_nothing_of_a_topic() -> None:
+    held = {"m0": {"t": [0, 1]}, "m1": {"t": []}}
+    made = parse({"topics": {"t": {"partitions": 2}}, "members": 2, "assignment": held, "hours": 0.02})
+
+    assert not run(made).messages

@@ -61,7 +61,7 @@ def test_blindness_marks_it_stale_once_after_a_minute_and_sight_for_a_minute_tak
 
 def test_a_plan_that_is_superseded_stays_so_when_the_group_gets_out_of_sight_and_back() -> None:
     world, state, _ = opened()
-    world.held = {"m0": (0, 1), "m1": (4, 5), "m2": (2, 3)}
+    world.held = {"m0": (0, 1), "m1": (2, 5), "m2": (4, 3)}
     world.at = dict.fromkeys(world.held, 0)
     changed = judged(world, 10, state)
     blind = judged(world, 120, changed[-1].state, blind=lambda second: True)
@@ -78,7 +78,7 @@ def test_a_plan_that_is_superseded_stays_so_when_the_group_gets_out_of_sight_and
 @pytest.mark.slow
 def test_advice_for_the_new_assignment_is_not_superseded_by_the_change_before_it() -> None:
     world, state, first = opened()
-    world.held = {"m0": (0, 1), "m1": (4, 5), "m2": (2, 3)}
+    world.held = {"m0": (0, 1), "m1": (2, 5), "m2": (4, 3)}
     world.at = dict.fromkeys(world.held, 0)
     said = [m for one in judged(world, 1800, state) for m in one.messages]
     at = [m.status for m in said].index(Status.UPDATED)
@@ -96,7 +96,7 @@ def test_what_is_said_of_a_group_that_is_unstable_or_of_a_partition_is_not_super
         world, state, _ = opened()
         assert state.incident is not None
         state = replace(state, incident=replace(state.incident, verdict=str(verdict)))
-        world.held = {"m0": (0, 1), "m1": (4, 5), "m2": (2, 3)}
+        world.held = {"m0": (0, 1), "m1": (2, 5), "m2": (4, 3)}
         world.at = dict.fromkeys(world.held, 0)
         statuses.append([m.status for one in judged(world, 20, state) for m in one.messages])
 
@@ -254,7 +254,7 @@ def test_another_feasible_action_than_the_first_counts_as_followed_with_its_own_
 @pytest.mark.slow
 def test_advice_that_was_replaced_while_it_was_carried_out_counts_as_followed() -> None:
     world, state, first = opened()
-    world.held = {"m0": (0, 1), "m1": (4, 5), "m2": (2, 3)}
+    world.held = {"m0": (0, 1), "m1": (2, 5), "m2": (4, 3)}
     world.at = dict.fromkeys(world.held, 0)
     found = judged(world, 300, state)
     assert Status.UPDATED in [m.status for one in found for m in one.messages]
@@ -577,7 +577,7 @@ def test_a_change_after_the_group_has_caught_up_did_not_end_it(changed_after_s: 
     """It catches up within four minutes."""
     world, state, _ = opened(m0=lambda second: 220.0 if second < 600 else 600.0)
     before = judged(world, changed_after_s, state)
-    world.held = {"m0": (0, 1), "m1": (4, 5), "m2": (2, 3)}
+    world.held = {"m0": (0, 1), "m1": (2, 5), "m2": (4, 3)}
     world.at = dict.fromkeys(world.held, 0)
     said = [m for one in judged(world, 900, before[-1].state) for m in one.messages]
 

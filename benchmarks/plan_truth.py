@@ -15,7 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
+from kagent.detect.forecast import drain_s
 from kagent.detect.group_model import GroupModel
+from kagent.detect.inflow import totals
 from kagent.lag.measure import Floats
 from kagent.planner import PlanningProblem, plan
 from kagent.recommend import render
@@ -81,10 +83,8 @@ def caught_up_s(problem: PlanningProblem, assigned: np.ndarray) -> float:
     assert problem.cost is not None
     assert problem.rate is not None
     cost, members = problem.cost[problem.topic], len(problem.members)
-    work = np.bincount(assigned, problem.lag * cost, members)
-    left = 1 - np.bincount(assigned, problem.rate * cost, members)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return float(np.where(work <= 0, 0.0, np.where(left > 0, work / left, np.inf)).max())
+    work, inflow = (totals(assigned, each * cost, members) for each in (problem.lag, problem.rate))
+    return float(drain_s(work, inflow, np.ones(members)).max())
 
 
 def ratio(scenario: SimulatorScenario, seed: int) -> float | None:

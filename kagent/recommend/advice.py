@@ -79,7 +79,7 @@ def stateful(model: GroupModel) -> bool:
     return model.policy.stateful or model.kind is K.STREAMS
 
 
-def parts_topics(model: GroupModel) -> str:
+def how_to_declare(model: GroupModel) -> str:
     """What someone whose topics are joined by partition number has to declare first, where an assignment may part them: offsets do not show it."""
     if model.columns.paired or model.policy.co_partitioned is not None or len(model.lags.topics) < 2:
         return ""

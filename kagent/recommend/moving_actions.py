@@ -20,7 +20,7 @@ from kagent.recommend.advice import (
     follows,
     gain_of,
     gains,
-    parts_topics,
+    how_to_declare,
     stateful,
 )
 from kagent.recommend.reassignment import Reassignment, expected_s
@@ -54,7 +54,7 @@ def follow_plan(advice: Advice) -> Iterator[Action]:
     # named, as not feasible now.
     if feasible == "no" and advice.kind not in ROUTES:
         return
-    moves = f"{_first_moves(made)}{parts_topics(advice.model)}"
+    moves = f"{_first_moves(made)}{how_to_declare(advice.model)}"
     how = f"Have the group move {moves} {_carried_out_by(advice, feasible)}".rstrip()
     disruption = disruption_of(made, made.plan.move_count) | {"r_score": made.cost.r_score}
     # Beside the sentence, which has names from clients in it: the page must not read the command from there.
@@ -164,7 +164,7 @@ def _switch_to(advice: Advice, option: Alternative) -> Action:
     drains = advice.reassignment is not None and advice.reassignment.plan.objective == "drain"
     return action(
         ActionType.SWITCH_ASSIGNOR,
-        f"{how_to_switch(advice.kind, option.strategy, _present(advice.model))}{parts_topics(advice.model)}",
+        f"{how_to_switch(advice.kind, option.strategy, _present(advice.model))}{how_to_declare(advice.model)}",
         "no" if option.unsafe or keeps_state else "yes",
         reason or f"skew {round(option.skew, 3):.2f} with the present lags",
         params={"strategy": option.strategy},

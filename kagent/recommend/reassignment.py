@@ -10,6 +10,7 @@ import numpy.typing as npt
 from kagent.contract.recommendation import GroupKind
 from kagent.detect import pauses
 from kagent.detect.capacity import OLDEST_MS, PRIOR_SD, RARE_GAP_S
+from kagent.detect.forecast import drain_s
 from kagent.detect.group_model import GroupModel
 from kagent.detect.inflow import Interval, totals
 from kagent.lag.chance import UNSEEN, Z
@@ -278,7 +279,5 @@ def _drained(work: Floats, left: Floats, stray: Floats) -> float:
 
 
 def _longest(backlog: Floats, flow: Floats, room: Floats, assigned: Codes) -> float:
-    work, left = _held(assigned, backlog, len(room)), room - _held(assigned, flow, len(room))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        drain = np.where(work <= 0, 0.0, np.where(left > 0, work / left, np.inf))
-    return float(drain.max())
+    work, inflow = (_held(assigned, each, len(room)) for each in (backlog, flow))
+    return float(drain_s(work, inflow, room).max())

@@ -84,11 +84,7 @@ def reason(model: GroupModel, finding: Finding) -> str:
     """The sentence of the message."""
     e = finding.evidence
     who = shown(model.names[finding.members[0]])
-    more = _first(model) if e["partitions_first"] else _members(e)
-    hot = [partition_name(*place) for place in e["hot_partitions"]]
-    if hot and not e["partitions_first"]:
-        alone = "alone receives" if len(hot) == 1 else "alone receive each"
-        more = f"more members, and also finer keys or more partitions: {few(hot)} {alone} more than a member processes"
+    more = _first(model) if e["partitions_first"] else _beside_hot_ones(e) or _members(e)
     members = "the one member processes" if e["members"] == 1 else f"the {e['members']} members process"
     both = f"{rounded(e['gets_per_s'])} records/s arrive and {members} {rounded(e['does_per_s'])}"
     late = f"{who} is {span(finding.behind)} behind"
@@ -96,6 +92,14 @@ def reason(model: GroupModel, finding: Finding) -> str:
     if e["gets_per_s"] < e["does_per_s"]:
         return f"{both}, but no assignment lets each of them keep up: {late}. The group needs {more}."
     return f"{both}: {late}, and no assignment is enough. The group needs {more}."
+
+
+def _beside_hot_ones(evidence: Mapping[str, Any]) -> str:
+    """What it needs where some partitions are too much for any member, which no number of members changes; empty where none is."""
+    hot = [partition_name(*place) for place in evidence["hot_partitions"]]
+    alone = "alone receives" if len(hot) == 1 else "alone receive each"
+    needs = f"more members, and also finer keys or more partitions: {few(hot)} {alone} more than a member processes"
+    return needs if hot else ""
 
 
 def _members(evidence: Mapping[str, Any]) -> str:

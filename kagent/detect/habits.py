@@ -6,13 +6,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from kagent.contract.recommendation import Verdict
-from kagent.detect.commit_gaps import USUAL_GAP_S
+from kagent.detect.commit_gaps import LONGEST_GAP_S, USUAL_GAP_S
 from kagent.detect.finding import NO_PROGRESS
 from kagent.detect.state import Habit, JudgeState
+from kagent.lag.chance import CLEARLY
 from kagent.lag.log_ends import OLDEST
 
 MENDABLE = NO_PROGRESS | {Verdict.BLOCKED_BY_TRANSACTION}
 """What a person may have mended before it ends: no habit of the group."""
+
+RESTS_UNKNOWN_S = CLEARLY * LONGEST_GAP_S
+"""A job that works now and then may rest for an hour the first time it is seen; after that its habit is known."""
 
 
 def habit(habits: Mapping[str, Habit], kind: str, now: int) -> float:
@@ -49,10 +53,13 @@ def with_ended_pauses(before: JudgeState, after: JudgeState, as_of: int, last_mo
             habits = learned_again(habits, "rest", before.at_rest_s, as_of)
         return after if habits is before.habits else replace(after, habits=habits)
     for key, clock in before.standing.items():
-        if key not in after.standing or after.standing[key].since != clock.since:
+        now = after.standing.get(key)
+        if now is None or now.since != clock.since:
             habits = learned(habits, "passed_over", clock.passed_over_s, as_of)
             habits = learned(habits, "idle", clock.idle_s, as_of)
             habits = learned(habits, "on_time", clock.on_time_s, as_of)
+        if now is None or now.topic_rest_s < clock.topic_rest_s:
+            habits = learned(habits, "topic_rest", clock.topic_rest_s, as_of)
     for name, member in before.members.items():
         if after.members[name].silent_s < member.silent_s:
             habits = learned(habits, "silent", member.silent_s, last_move)

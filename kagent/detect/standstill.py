@@ -257,21 +257,34 @@ def _clock(group: ObservedColumns, at: int, known: Standing | None, assigned_at:
     turn = clock.turn or _first_turn(group, siblings, max(since, assigned_at))
     passed = _passed_over_s(group, siblings, turn) if turn else 0.0
     step_s = (now - clock.seen) / 1000
+    idle, on_time = _is_idle(group, at, beside, since), _is_on_time(group, at, since, clock.seen)
+    rests = on_time and _topic_rests(group, at, clock.seen)
+    on_time = on_time and not rests and _topic_goes_on(group, at, since, now)
     # The clock never goes back: the siblings' oldest records are known less exactly once samples are thinned out.
     return replace(
         clock,
         turn=turn,
         passed_over_s=max(passed, clock.passed_over_s),
-        # The member had nothing else to do in this commit time, and went on committing.
-        idle_s=clock.idle_s + (0.0 if (group.waiting_since[beside] > 0).any() else step_s),
-        on_time_s=clock.on_time_s + (step_s if _is_on_time(group, at, since, clock.seen) else 0.0),
+        idle_s=clock.idle_s + idle * step_s,
+        on_time_s=clock.on_time_s + on_time * step_s,
+        topic_rest_s=clock.topic_rest_s + step_s if rests else 0.0,
         seen=now,
     )
 
 
+def _is_idle(group: ObservedColumns, at: int, beside: Flags, since: int) -> bool:
+    """Whether a partition's member has nothing else to do, and goes on committing: what is ``beside`` it is read. Where it holds nothing else of
+    a topic of several partitions, the topic must go on elsewhere, or it is not read on purpose, for all that is known."""
+    if (group.waiting_since[beside] > 0).any():
+        return False
+    same = group.relevant & (group.lags.topic == group.lags.topic[at])
+    shares = np.count_nonzero(same) == 1 or bool((same & beside).any())
+    return shares or _topic_goes_on(group, at, since, int(group.committed_at[group.owner[at]]))
+
+
 def _is_on_time(group: ObservedColumns, at: int, since: int, before: int) -> bool:
     """Whether a partition's member goes on with other topics, and nothing of all that it goes on with is unread from before its last commit
-    but one, ``before`` (ms), while the partition's topic is not read late on purpose."""
+    but one, ``before`` (ms)."""
     owner, now = group.owner[at], int(group.committed_at[group.owner[at]])
     # After a longer time without a commit it comes back from a rest.
     if now - before > 1000 * max(USUAL_GAP_S, NOT_CHANCE * float(group.gap[owner])):
@@ -280,7 +293,15 @@ def _is_on_time(group: ObservedColumns, at: int, since: int, before: int) -> boo
     waiting = group.waiting_since[goes_on]
     late = ((waiting > 0) & (waiting < before)).any()
     other_topics = (group.lags.topic[goes_on] != group.lags.topic[at]).any()
-    return bool(other_topics and not late and _topic_goes_on(group, at, since, now))
+    return bool(other_topics and not late)
+
+
+def _topic_rests(group: ObservedColumns, at: int, before: int) -> bool:
+    """Whether nobody reads the partition's topic: records wait in others of it as well, and none has moved since ``before`` (ms)."""
+    same = group.relevant & (group.lags.topic == group.lags.topic[at])
+    waiting = np.count_nonzero(same & (group.waiting_since > 0))
+    # Of one partition alone, nothing tells a topic that nobody reads from a record that cannot be processed.
+    return bool(waiting > 1 and (group.lags.moved[same] <= before).all())
 
 
 def _topic_goes_on(group: ObservedColumns, at: int, since: int, now: int) -> bool:

@@ -37,7 +37,7 @@ def fix_record(advice: Advice) -> Iterator[Action]:
 
 def suspect_record(advice: Advice) -> Iterator[Action]:
     """The records one of which may hang its consumer, where a restart does not help."""
-    if stalled_partition.is_proven(advice.finding):
+    if stalled_partition.is_proven(advice.finding) or advice.finding.evidence.get("whole_topic"):
         return
     # Which of its member's partitions the consumer was busy with, its commits do not tell.
     places = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kagent.detect.habits import habit, learned, learned_again, with_ended_pauses
-from kagent.detect.state import Habit, Incident, JudgeState
+from kagent.detect.state import Habit, Incident, JudgeState, Standing
 
 NOW = 1_700_000_000_000
 
@@ -39,3 +39,11 @@ def test_a_rest_of_the_whole_group_is_a_habit_once_two_that_were_reported_have_e
         known.append(habit(state.habits, "rest", NOW))
 
     assert known == [0.0, 12_000.0]
+
+
+def test_a_rest_of_a_topic_is_a_habit_once_one_of_its_partitions_moves() -> None:
+    resting = JudgeState(0, standing={"t/0": Standing(5, topic_rest_s=1100.0)})
+    moved = JudgeState(0, standing={"t/0": Standing(5, topic_rest_s=0.0)})
+
+    assert habit(with_ended_pauses(resting, resting, NOW, NOW).habits, "topic_rest", NOW) == 0
+    assert habit(with_ended_pauses(resting, moved, NOW, NOW).habits, "topic_rest", NOW) == 1100

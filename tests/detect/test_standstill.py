@@ -226,6 +226,38 @@ def test_siblings_that_are_on_time_are_no_other_topic(group: Callable[..., Any])
     assert made.look(standing=before).state.standing["t/0"].on_time_s == 0
 
 
+@pytest.mark.parametrize(
+    ("elsewhere", "rests_s"),
+    [(STANDS, 117.5), ({**STANDS, "moved": 10}, 0.0), ({**FINE, "lag": 0}, 0.0)],
+    ids=["nobody reads it", "one has moved", "it goes on"],
+)
+def test_a_topic_rests_while_none_of_its_partitions_moves_beside_others_that_are_on_time(
+    group: Callable[..., Any], elsewhere: dict[str, Any], rests_s: float
+) -> None:
+    members = {"m0": {"t": [0, 1], "u": [0]}, "m1": {"t": [2], "u": [1]}}
+    made = group({"t": [STANDS, STANDS, elsewhere], "u": [FINE, FINE]}, members)
+    clocks = made.look().state.standing
+    before = {key: replace(c, seen=NOW - 20_000, topic_rest_s=100.0) for key, c in clocks.items()}
+    after = made.look(standing=before).state.standing
+
+    assert after["t/0"].topic_rest_s == pytest.approx(rests_s)
+    assert after["t/0"].idle_s == 0
+
+
+def test_a_member_is_not_idle_beside_its_only_partition_of_a_topic_that_nobody_reads(
+    group: Callable[..., Any],
+) -> None:
+    members = {"m0": {"t": [0], "u": [0]}, "m1": {"t": [1], "u": [1]}}
+
+    def idle_s(elsewhere: dict[str, Any]) -> float:
+        made = group({"t": [STANDS, elsewhere], "u": 2 * [{**FINE, "rate": 0}]}, members)
+        clocks = made.look().state.standing
+        before = {key: replace(c, seen=NOW - 20_000, idle_s=0.0) for key, c in clocks.items()}
+        return float(made.look(standing=before).state.standing["t/0"].idle_s)
+
+    assert [idle_s(STANDS), idle_s(FINE)] == pytest.approx([0.0, 17.5])
+
+
 @pytest.mark.parametrize(("seconds", "kept"), [(20, True), (200, False)])
 def test_a_partition_between_two_holders_goes_on_standing_unless_it_was_given_back(
     seconds: int, kept: bool

@@ -2,10 +2,10 @@
 
 Holds where a partition has been passed over, or idle beside, for longer than `hold` and 1.5 times the longest such pause of the
 group that ended by itself (``kagent.detect.standstill``: a sibling of the same topic has been given records that arrived after it
-had already had a turn; waiting one's turn, priorities and sleep cannot produce that). The only partition of its topic on a
-member waits three times as long, and other partitions of the topic must move; so does one whose siblings stand as well, while the member is on
-time with other topics and others of its topic go on elsewhere. A cadence that is unknown: an hour. In a group without
-members (`assign()`, Flink) three commits of the partition must be missing besides.
+had already had a turn; waiting one's turn, priorities and sleep cannot produce that), or on time beside: its member goes on with
+other topics, whose records do not wait, while others of its topic go on elsewhere. The only partition of a topic, beside other
+topics, waits three times as long: it may be paused on purpose. A topic of several that nobody reads:
+``kagent.detect.topic_rest``. A cadence that is unknown: an hour. In a group without members (`assign()`, Flink) three commits of the partition must be missing besides.
 Holds too where several members failed at the record (``failed_again``): the partition has stood for longer than `hold`, its
 former holder's other partitions went on elsewhere, and its new holder stands as well, for longer than its fetch may take, with
 no other partition whose records waited at the change; or it stands through three generations, in which some come and go while
@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kagent.contract.recommendation import Verdict
+from kagent.detect import topic_rest
 from kagent.detect.commit_gaps import LONGEST_GAP_S, USUAL_GAP_S
 from kagent.detect.deployments import TURNS, crashes_in_turn
 from kagent.detect.facts import at_stable, cadence_s, holders, named
@@ -59,10 +60,12 @@ class _Stands:
 
 
 def find(model: GroupModel) -> Iterator[Finding]:
-    """The partitions that stand beside a member with time for them."""
+    """The partitions that stand beside a member with time for them, or a topic that nobody reads."""
     stands = [s for s in _standing(model) if s.length_s > s.limit_s or failed_again(model, s.at, s.clock)]
     if stands:
         yield _finding(model, sorted(stands, key=lambda s: (-s.length_s, s.at)))
+    else:
+        yield from topic_rest.find(model)
 
 
 def next_to_find(model: GroupModel) -> tuple[int, float, float] | None:
@@ -86,7 +89,7 @@ def _standing(model: GroupModel) -> Iterator[_Stands]:
 def _longest(model: GroupModel, at: int, clock: Standing) -> _Stands:
     """By what its siblings were given, or, where that is for too long, by what other topics were."""
     # The cheap bound first: the limit asks for log ends, and nearly every clock is far below.
-    if clock.on_time_s > NOT_CHANCE * model.policy.hold:
+    if clock.on_time_s > model.policy.hold:
         limit = _topic_limit_s(model, at)
         if clock.on_time_s > limit:
             return _Stands(clock.on_time_s, limit, at, clock)
@@ -123,7 +126,7 @@ def _finding(model: GroupModel, stands: list[_Stands]) -> Finding:
 
 
 def is_proven(finding: Finding) -> bool:
-    """Whether the record is the cause for certain: its member had time for it, or several failed at it."""
+    """Whether a record is the cause for certain: its member had time for it, or several failed at it."""
     return bool(finding.evidence.get("member_went_on") or finding.evidence.get("other_members_failed"))
 
 
@@ -210,14 +213,14 @@ def limit_s(model: GroupModel, at: int) -> float:
     """For how long this partition may be passed over before a record is blamed, s."""
     usual = max(habit(model.state.habits, kind, model.now) for kind in ("passed_over", "idle"))
     limit = _limit_s(model, at, usual)
-    # A priority consumer starves topics, not records.
-    return limit if not _sole(model, at) else NOT_CHANCE * limit
+    # Of one partition, nothing tells a topic that is paused on purpose from a record that cannot be processed.
+    return limit if not _alone(model, at) else NOT_CHANCE * limit
 
 
 def _topic_limit_s(model: GroupModel, at: int) -> float:
-    """For how long this partition may stand beside a member that is on time with other topics, s. It may read those first on purpose,
-    or read one partition's fetch in a thread of its own."""
-    limit = NOT_CHANCE * _limit_s(model, at, habit(model.state.habits, "on_time", model.now))
+    """For how long this partition may stand beside a member that is on time with other topics, s: it may read one partition's fetch in
+    a thread of its own."""
+    limit = _limit_s(model, at, habit(model.state.habits, "on_time", model.now))
     return max(limit, fetch_s(model, np.array([at]), int(model.owner[at])))
 
 
@@ -230,17 +233,19 @@ def _limit_s(model: GroupModel, at: int, usual: float) -> float:
     return limit if model.by_member else max(limit, NOT_CHANCE * cadence)
 
 
-def _sole(model: GroupModel, at: int) -> bool:
-    """Whether it is the only partition of its topic on a member that reads other topics too."""
+def _alone(model: GroupModel, at: int) -> bool:
+    """Whether it is the only partition of its topic, on a member that reads other topics too."""
     beside = (model.owner == model.owner[at]) & model.relevant
-    same = beside & (model.lags.topic == model.lags.topic[at])
-    return bool(np.count_nonzero(same) == 1 and np.count_nonzero(beside) > 1)
+    topic = model.relevant & (model.lags.topic == model.lags.topic[at])
+    return bool(np.count_nonzero(topic) == 1 and np.count_nonzero(beside) > 1)
 
 
 def reason(model: GroupModel, finding: Finding) -> str:
     """The sentence of the message."""
-    topic, partition = model.lags.name(finding.rows[0])
     e = finding.evidence
+    if e.get("whole_topic"):
+        return topic_rest.reason(finding)
+    topic, partition = model.lags.name(finding.rows[0])
     named_record = model.next_record(finding.rows[0]) is not None
     stuck = f"stuck at offset {e['offset']}" if named_record else "without a commit"
     return (

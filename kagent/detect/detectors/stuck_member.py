@@ -21,7 +21,7 @@ from kagent.detect.facts import at_stable, cadence_s, worst
 from kagent.detect.fetch_processing import fetch_left_s, whole_fetch_s
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
-from kagent.detect.habits import habit
+from kagent.detect.habits import RESTS_UNKNOWN_S, habit
 from kagent.detect.remedies import Remedy
 from kagent.detect.signs import BEHIND
 from kagent.detect.standstill import waits_since
@@ -43,8 +43,6 @@ HOLD_SHARE = USABLE
 """By default clients leave the group after 300 s in one poll (``max.poll.interval.ms`` of Java, librdkafka, aiokafka and
 kafka-python, KIP-62), as long as ``hold``: the silence would begin anew at the next holder, which hangs at the same record, and never
 last long enough. The rest is for a commit gap, a tick and the question to the coordinator."""
-RESTS_UNKNOWN_S = CLEARLY * LONGEST_GAP_S
-"""A job that works now and then may rest for an hour the first time it is seen; after that its habit is known."""
 
 
 def find(model: GroupModel) -> Iterator[Finding]:

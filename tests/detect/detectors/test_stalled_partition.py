@@ -91,28 +91,28 @@ def test_a_longer_pause_that_ended_by_itself_lifts_the_threshold(group: Make) ->
     assert leading(forgotten) == "stalled"
 
 
-def test_the_only_partition_of_its_topic_beside_other_topics_waits_three_times_as_long(group: Make) -> None:
-    topics = {"t": [STANDS, FINE], "u": [FINE, FINE]}
-    members = {"m0": {"t": [0], "u": [0]}, "m1": {"t": [1], "u": [1]}}
-    made = group(topics, members)
+def test_the_only_partition_of_a_topic_beside_others_waits_three_times_as_long(group: Make) -> None:
+    """Nothing tells a topic that is paused on purpose from a record that cannot be processed."""
+    made = group({"t": [STANDS], "u": [FINE, FINE]}, {"m0": {"t": [0], "u": [0]}, "m1": {"u": [1]}})
     stands = {key: replace(c, idle_s=880.0) for key, c in made.look().state.standing.items()}
 
     assert leading(made.looked(standing=stands)[1]) == "balanced"
     assert leading(made.looked(Policy(hold=250), standing=stands)[1]) == "stalled"
 
 
-def test_a_share_of_a_topic_waits_three_times_as_long_while_its_member_is_on_time_with_other_topics(
-    group: Make,
-) -> None:
-    """It may read those first on purpose. The siblings stand as well, so none was passed over, and never is nothing of the others unread."""
-    topics = {"t": [STANDS, STANDS, FINE, FINE], "u": [FINE, FINE]}
-    made = group(topics, {"m0": {"t": [0, 1], "u": [0]}, "m1": {"t": [2, 3], "u": [1]}})
+@pytest.mark.parametrize("kind", ["idle_s", "on_time_s"])
+@pytest.mark.parametrize("others", [1, 2], ids=["sole", "a share"])
+def test_a_topic_that_goes_on_elsewhere_is_not_paused_on_purpose(group: Make, kind: str, others: int) -> None:
+    """Where the member's siblings stand as well none was passed over, and never is nothing of the others unread."""
+    topics = {"t": [*others * [STANDS], FINE, FINE], "u": [FINE, FINE]}
+    mine, rest = list(range(others)), [others, others + 1]
+    made = group(topics, {"m0": {"t": mine, "u": [0]}, "m1": {"t": rest, "u": [1]}})
 
-    def after(on_time_s: float) -> str:
-        stands = {key: replace(c, on_time_s=on_time_s) for key, c in made.look().state.standing.items()}
+    def after(seconds: float) -> str:
+        stands = {key: replace(c, **{kind: seconds}) for key, c in made.look().state.standing.items()}
         return leading(made.looked(standing=stands)[1])
 
-    assert [after(880), after(920)] == ["balanced", "stalled"]
+    assert [after(280), after(320)] == ["balanced", "stalled"]
 
 
 def test_a_group_whose_cadence_nobody_knows_waits_an_hour(group: Make) -> None:

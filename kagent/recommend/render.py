@@ -25,7 +25,7 @@ from kagent.contract.recommendation import (
     Status,
     Verdict,
 )
-from kagent.detect.detectors import MOVES_CURE, OF, SPREAD, skew
+from kagent.detect.detectors import MOVES_CURE, OF, SPREAD, skew, under_provisioned
 from kagent.detect.finding import ROWS, Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.seconds_behind import members_behind_s, uncommitted_s
@@ -100,10 +100,10 @@ def severity(diagnosis: Diagnosis) -> Severity:
 
 
 def confidence(diagnosis: Diagnosis) -> Literal["high", "low"]:
-    """Low where the plan may not be enough, or a compacted topic's holes were counted as lag."""
-    if diagnosis.finding.evidence.get("may_not_be_enough"):
-        return "low"
-    return "low" if _may_be_holes(diagnosis) else "high"
+    """Low where the plan may not be enough, most members' speeds are not known, or a compacted topic's holes were counted as lag."""
+    finding = diagnosis.finding
+    unsure = finding.evidence.get("may_not_be_enough") or under_provisioned.is_assumed(finding)
+    return "low" if unsure or _may_be_holes(diagnosis) else "high"
 
 
 def _may_be_holes(diagnosis: Diagnosis) -> bool:

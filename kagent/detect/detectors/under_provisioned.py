@@ -23,7 +23,7 @@ from kagent.detect.group_model import GroupModel
 from kagent.detect.late_member import LateMember, Line
 from kagent.detect.remedies import Remedy
 from kagent.detect.signs import BEHIND
-from kagent.text import few, partition_name, rounded, shown, span
+from kagent.text import counted, few, partition_name, rounded, shown, span
 
 VERDICT = Verdict.UNDER_PROVISIONED
 SPREAD = True
@@ -52,12 +52,25 @@ def holds(member: LateMember) -> dict[str, Any] | None:
         "keep_up": number.keep_up,
         "caught_up_s": number.caught_up_s,
         "members": have,
+        "never_busy": _never_busy(model),
         "partitions_first": number.members <= have,
         "hot_partitions": [list(model.lags.name(int(row))) for row in too_much_for_any(model)[:NAMED]],
         "pressure": round(arrives / usual / have, 3) if usual > 0 else None,
         "gets_per_s": round(records * arrives, 2),
         "does_per_s": round(records * float(model.capacity.rate.mid.sum()), 2),
     }
+
+
+def _never_busy(model: GroupModel) -> int:
+    """How many members with partitions were never behind, so that their speeds are not known."""
+    holds_some = np.unique(model.owner[model.counted])
+    return int(np.count_nonzero(~model.capacity.measured[holds_some]))
+
+
+def is_assumed(finding: Finding) -> bool:
+    """Whether it rests on most members being no faster than those few whose speed is known."""
+    e = finding.evidence
+    return finding.verdict is VERDICT and bool(2 * e["never_busy"] > e["members"])
 
 
 def _drains(member: LateMember) -> dict[str, Any] | None:
@@ -90,8 +103,15 @@ def reason(model: GroupModel, finding: Finding) -> str:
     late = f"{who} is {span(finding.behind)} behind"
     # All together they may be quick enough, and the partitions too large to be divided evenly.
     if e["gets_per_s"] < e["does_per_s"]:
-        return f"{both}, but no assignment lets each of them keep up: {late}. The group needs {more}."
-    return f"{both}: {late}, and no assignment is enough. The group needs {more}."
+        return f"{both}, but no assignment lets each of them keep up: {late}. The group needs {more}{_if(finding)}."
+    return f"{both}: {late}, and no assignment is enough. The group needs {more}{_if(finding)}."
+
+
+def _if(finding: Finding) -> str:
+    """What it rests on, where most members' speeds are not known."""
+    were = "was" if finding.evidence["never_busy"] == 1 else "were"
+    others = counted(finding.evidence["never_busy"], "member")
+    return f", if the {others} that {were} never behind work no faster" if is_assumed(finding) else ""
 
 
 def _beside_hot_ones(evidence: Mapping[str, Any]) -> str:

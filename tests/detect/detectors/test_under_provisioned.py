@@ -70,6 +70,22 @@ def test_a_partition_that_is_too_much_for_any_member_is_named_beside_the_members
     )
 
 
+@pytest.mark.parametrize("busy", [["m0"], ["m0", "m1"]], ids=["one of four", "half"])
+def test_it_says_so_where_most_members_were_never_behind_and_may_be_faster(
+    group: Make, busy: list[str]
+) -> None:
+    late, fine = {**LATE, "rate": 180}, {**FINE, "rate": 150}
+    members = {"m0": {"t": [0]}, "m1": {"t": [1]}, "m2": {"t": [2]}, "m3": {"t": [3]}}
+    made = group({"t": [late, late if len(busy) > 1 else fine, fine, fine]}, members)
+    work = made.at_work(dict.fromkeys(busy, 140), ["m0"], "under_provisioned")
+    model, found = made.looked(members=work)
+    ends = "if the 3 members that were never behind work no faster."
+
+    assert leading(found) == "under_provisioned"
+    assert under_provisioned.reason(model, found[0]).endswith(ends) == (len(busy) == 1)
+    assert under_provisioned.is_assumed(found[0]) == (len(busy) == 1)
+
+
 def test_idle_members_beside_one_that_is_saturated_do_not_call_for_more(group: Make) -> None:
     made = group({"t": [LATE, LATE, *6 * [CALM]]}, FOUR)
     _, found = made.looked(members=made.at_work({"m0": 190}, ["m0"], "under_provisioned"))

@@ -143,8 +143,7 @@ def _finding(
         line.verdict if line else None,
         members=(member.at,),
         rows=rows,
-        # What is read of before the known log ends is as late as the inflow of now makes it: what is told is at least so.
-        behind=min(member.lateness, float(member.model.age[0][member.rows].max(initial=0.0))),
+        behind=float(member.model.least_lateness[member.at]),
         evidence=facts,
         since=member.late_since,
         ripe=missing is None,

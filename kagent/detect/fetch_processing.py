@@ -69,7 +69,12 @@ def _begun_at(model: GroupModel, rows: Longs) -> int:
 
 def _waited(model: GroupModel, rows: Longs) -> float:
     """Work that waited at most when the next fetch of these partitions had begun."""
-    last = np.full(len(model.lags), _begun_at(model, rows), np.int64)
+    begun = _begun_at(model, rows)
     # The upper bound of the backlog: what may have been in the fetch, whatever retention has deleted since.
-    _, waits = backlog(model.lags.undeleted, model.seen.ends, last, model.policy.allowed_lag)
-    return float((waits[rows] * model.cost[rows]).sum())
+    _, waits = backlog(
+        model.lags.undeleted, model.seen.ends, np.full(len(model.lags), begun), model.policy.allowed_lag
+    )
+    # By the first known log end; from the fetch to that, at least the least inflow came, and was not in it.
+    unknown_s = max(0.0, (model.known_since(rows) - begun) / 1000)
+    known = np.maximum(0.0, waits - model.columns.least_rates * unknown_s)
+    return float((known[rows] * model.cost[rows]).sum())

@@ -139,6 +139,16 @@ class GroupModel:
         return out
 
     @cached_property
+    def least_lateness(self) -> Floats:
+        """V, never more than each member's oldest unread record is known to be old, s: what was read of before the known log ends is as late as
+        the inflow of now makes it."""
+        oldest = np.zeros(len(self.names))
+        waits = self.counted & (self.columns.backlog > 0)
+        # maximum.at: an assignment by index would keep one of a member's partitions, not the greatest.
+        np.maximum.at(oldest, self.owner[waits], self.age[0][waits])
+        return np.minimum(self.lateness, oldest)
+
+    @cached_property
     def lateness_at_commit(self) -> Floats:
         """V with every offset taken as it stood at the member's latest commit, s: the measure of trends. In ``lateness``, a bound
         from below, a partition that waits while its siblings are committed counts up to three commit gaps too little, until its turn

@@ -70,13 +70,8 @@ def _uncommitted(model: GroupModel) -> Flags:
 
 
 def _lateness(model: GroupModel) -> Floats:
-    """Seconds that each member is behind at least: at its latest commit, never more than its oldest unread record is known to be old;
-    where its commits stay away, as old as its oldest uncommitted record is."""
-    oldest = np.zeros(len(model.names))
-    waits = _waits(model) & (model.owner >= 0)
-    # maximum.at: an assignment by index would keep one of a member's partitions, not the greatest.
-    np.maximum.at(oldest, model.owner[waits], model.age[0][waits])
-    late = np.minimum(model.lateness, oldest)  # without inflow yet, the model's own is as good as endless
+    """Seconds that each member is behind at least: at its latest commit; where its commits stay away, as old as its oldest uncommitted record is."""
+    late = model.least_lateness
     return np.maximum(np.where(late >= 1, late, 0.0), uncommitted_s(model))
 
 

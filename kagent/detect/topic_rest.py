@@ -72,6 +72,6 @@ def reason(finding: Finding) -> str:
     """The sentence of the message."""
     e = finding.evidence
     return (
-        f"Nobody has read {shown(e['topic'])} for {span(e['stands_s'])}, though {counted(e['unread'], 'record')} wait, while the members go on with "
-        "other topics: their application pauses it, or what processes it hangs."
+        f"No partition of {shown(e['topic'])} has moved for {span(e['stands_s'])}, though {counted(e['unread'], 'record')} wait, while the members go on "
+        "with other topics: their application pauses it, or what processes it hangs."
     )

@@ -66,7 +66,7 @@ def test_no_record_is_blamed_for_it_and_all_its_partitions_are_named(group: Make
     )
 
     assert found[0].evidence["partitions"] == [["t", n] for n in range(4)]
-    assert "Nobody has read t for 100 min" in stalled_partition.reason(model, found[0])
+    assert "No partition of t has moved for 100 min" in stalled_partition.reason(model, found[0])
     assert done[0].type is ActionType.RESTART_MEMBER
     assert ActionType.SKIP_OR_FIX_RECORD not in {a.type for a in done}
 

@@ -168,12 +168,12 @@ def _serve(world: World, serial: Flags, reads: Flags, readable: Floats, budget: 
 def _poll_size(
     world: World, rows: Longs, mine: Flags, first: Longs, buffered: Floats, speed: Floats, dt: float
 ) -> Floats:
-    """Records of the next poll. Polls much shorter than a step are taken together."""
-    clients = world.clients
-    # A step has at most TURNS of them; polls that take less than half a step would need more.
-    size = np.maximum(clients.max_poll[rows], 0.5 * dt * speed / world.cost[first])
+    """Records of the next poll. Polls of one partition that are much shorter than a step are taken together."""
+    clients, one = world.clients, buffered[np.arange(len(rows)), first]
+    # A step has at most TURNS of them; polls that take less than half a step would need more. Records of the next partition may cost
+    # a thousand times as much.
+    size = np.maximum(clients.max_poll[rows], np.minimum(one, 0.5 * dt * speed / world.cost[first]))
     size = np.where(clients.everything[rows], (np.maximum(buffered, 0.0) * mine).sum(axis=1), size)
-    one = buffered[np.arange(len(rows)), first]
     return np.where(clients.by_partition[rows], one, size)
 
 

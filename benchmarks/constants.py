@@ -12,8 +12,8 @@ the numbers by kind, and judges nothing. The kind follows from how a constant is
   has all bounds ten times as large at once, and must show that nothing changed.
 * ``judgement``: every other one.
 
-A constant without a number of its own says what others do and is not counted. The 1 of a formula over other constants is arithmetic, an
-index into one a place; neither is a number of its own.
+A constant without a number of its own says what others do and is not counted. The 1 of a formula over other constants or over defaults of the
+policy is arithmetic, an index into a constant a place; neither is a number of its own.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from typing import TypeAlias
 
 from captures import KNOWN_FOR, score
 
-from kagent.policy import Policies
+from kagent.policy import Policies, Policy
 from kagent.simulator import load, run
 
 HERE = Path(__file__).resolve()
@@ -80,7 +80,7 @@ def numbers(packages: Sequence[str]) -> Iterator[Number]:
 
 def _numbers(path: Path, statement: ast.stmt) -> Iterator[Number]:
     for constant, value, bound in _assigned(statement):
-        formula = any(isinstance(node, ast.Name) and node.id.isupper() for node in ast.walk(value))
+        formula = any(isinstance(node, ast.Name) and _is_given(node.id) for node in ast.walk(value))
         for node in _walk(value):
             if not isinstance(node, ast.Constant) or node.end_col_offset is None:
                 continue
@@ -90,6 +90,11 @@ def _numbers(path: Path, statement: ast.stmt) -> Iterator[Number]:
                 continue
             kind = "bound" if bound else _kind(constant, value)
             yield Number(path, constant, kind, node.lineno, node.col_offset, node.end_col_offset, node.value)
+
+
+def _is_given(name: str) -> bool:
+    """Whether a name stands for numbers that are counted elsewhere: another constant, or the policy's defaults."""
+    return name.isupper() or name == Policy.__name__
 
 
 def _assigned(statement: ast.stmt) -> Iterator[tuple[str, ast.expr, bool]]:

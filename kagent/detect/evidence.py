@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kagent.detect.capacity import RARE_GAP_S, RECENT_MS
+from kagent.detect.capacity import PRIOR_SD, RARE_GAP_S, RECENT_MS
 from kagent.detect.commit_gaps import LONGEST_GAP_S, USUAL_GAP_S
 from kagent.detect.habits import habit
 from kagent.detect.state import Backlog, Fall, JudgeState, MemberState, Spell
@@ -21,11 +21,12 @@ from kagent.policy import Policy, shortened
 SPELL, BACKLOG = "spell", "backlog"
 COMMITS_RARE = NOT_CHANCE - 1
 """A trend needs three points; two at rare commits save five minutes and opened nothing more in 24 simulated days."""
-GROWTH = 1 / 5
-"""Of ``hold``: so long must a lateness have grown to be evidence (60 s of 300: p50 of detection is the same at 20 s, a minute more at
-120 s), and a backlog that drains have been late for three times as long."""
-RECORDS = 30
-"""Fewer prove nothing: ten records of five seconds each are noise, and so is where a group has read so few."""
+GROWTH = USUAL_GAP_S / Policy().hold
+"""Of ``hold``, a fifth: so long must a lateness have grown to be evidence, and a backlog that drains have been late for three times as long. What lasts for
+less than USUAL_GAP_S says nothing (60 s of 300: p50 of detection is the same at 20 s, a minute more at 120 s), and a shorter ``hold`` shortens it."""
+RECORDS = round(1 / (PRIOR_SD * PRIOR_SD))
+"""Fewer prove nothing, 25: their number alone strays by more than a window does (PRIOR_SD), as n events stray by √n (Poisson). Ten records of five seconds
+each are noise, and so is where a group has read so few."""
 # A backlog that drains opens only if it has fallen by as much as a member may be late that is on time (30 s), and
 # half of what capacity and inflow promise. Without that, a consumer that is late on purpose is reported whenever a log-end sample is
 # missing.

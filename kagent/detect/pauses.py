@@ -14,9 +14,11 @@ from statistics import median
 from kagent.detect.capacity import RECENT_MS
 from kagent.detect.state import JudgeState
 from kagent.lag.commits import GAPS
+from kagent.policy import Policy
 
-USUAL_S = 10.0
-"""Until one was seen: two heartbeats of KIP-848 (5 s by default), and what groups of fast pollers take with the eager protocol."""
+USUAL_S = Policy().cadence
+"""Until one was seen, ten seconds: the members miss one commit, of which the time is not known either. Two heartbeats of KIP-848 take as long
+(5 s by default), and groups of fast pollers with the eager protocol."""
 
 
 def learned(state: JudgeState, committed_at: Mapping[str, int]) -> JudgeState:

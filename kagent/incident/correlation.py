@@ -39,8 +39,6 @@ ONSET_MS = round(NOT_CHANCE * USUAL_GAP_S * SECOND_MS)
 """When a group fell behind is known to some commits: three minutes."""
 LEAST = 5
 """Fewer groups are no crowd."""
-SHARE = 0.5
-"""Of all groups of a cluster, or of the topic's or broker's."""
 QUIET_AFTER_MS = round(Policy().valid * SECOND_MS)
 """Without a new group for this long the cause is over, what was published of it is valid no longer, and an onset explains nothing new."""
 
@@ -174,7 +172,7 @@ def _crowds(
                 # Narrowest scope first: groups that one topic explains must not blame a broker too.
                 left = {g: o for g, o in left.items() if g not in groups}
     # With a single broker all groups share it, and "the cluster" tells no more than the groups' own incidents.
-    if len(left) >= max(LEAST, SHARE * population.groups) and several_brokers:
+    if _are_most(len(left), population.groups) and several_brokers:
         found.append(("cluster", "", tuple(sorted(left))))
     return found
 
@@ -189,9 +187,14 @@ def _together(onsets: Mapping[str, Onset]) -> dict[str, Onset]:
     return best
 
 
+def _are_most(found: int, groups: int) -> bool:
+    """Whether this many groups are a crowd, and no fewer than the rest of them."""
+    return found >= LEAST and found >= groups - found
+
+
 def _is_crowd(found: int, readers: int, all_found: int, groups: int) -> bool:
     """Whether this many of a place's readers are too many for chance."""
-    if found < LEAST or found < SHARE * readers:
+    if not _are_most(found, readers):
         return False
     return _chance(found, readers, all_found, max(groups, readers, all_found)) < 1 / RARE
 

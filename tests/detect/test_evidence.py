@@ -18,8 +18,8 @@ LIMITS = LatenessLimits.of(Policy())
 NOW = 1_700_000_000_000
 
 
-@pytest.mark.parametrize("lacking", [{"commits": 2}, {"records": 29}, {"grown_s": 59.0}])
-def test_three_commits_thirty_records_and_the_time_it_takes_are_each_needed(
+@pytest.mark.parametrize("lacking", [{"commits": 2}, {"records": 24}, {"grown_s": 59.0}])
+def test_three_commits_25_records_and_the_time_it_takes_are_each_needed(
     lacking: Any,
 ) -> None:
     spell = Spell(NOW, NOW, 61.0, 100.0, NOW, 20, 1000)

@@ -12,7 +12,7 @@ from statistics import NormalDist
 
 from kagent.detect.capacity import pooled_variance
 from kagent.detect.group_model import GroupModel
-from kagent.detect.look import Look
+from kagent.detect.lateness_sample import LatenessSample
 from kagent.detect.state import MemberState, Older, Spell
 from kagent.lag.chance import RARE, TAIL, UNSEEN
 from kagent.lag.measure import Longs
@@ -40,25 +40,25 @@ def older_of_topics(model: GroupModel, at: int, topics: Mapping[str, float]) -> 
     return found
 
 
-def rescaled(known: MemberState, look: Look) -> MemberState:
+def rescaled(known: MemberState, sample: LatenessSample) -> MemberState:
     """The member with its earlier extrapolated lateness by the inflow that is known now: two that are compared rest on the same one, or
     each rise of the inflow would pass for the member catching up."""
-    known = replace(known, spell=_topics_rescaled(known.spell, look))
-    if not known.continued or not look.continued or known.continued == look.continued:
-        return known if known.continued == look.continued else replace(known, continued=look.continued)
-    factor = known.continued / look.continued
+    known = replace(known, spell=_topics_rescaled(known.spell, sample))
+    if not known.continued or not sample.continued or known.continued == sample.continued:
+        return known if known.continued == sample.continued else replace(known, continued=sample.continued)
+    factor = known.continued / sample.continued
     latenesses = tuple(
-        (time, round(late + (factor - 1) * _extrapolated_s(time, late, look), 1))
+        (time, round(late + (factor - 1) * _extrapolated_s(time, late, sample), 1))
         for time, late in known.lateness
     )
     return replace(
-        known, continued=look.continued, lateness=latenesses, spell=_spell_rescaled(known.spell, factor)
+        known, continued=sample.continued, lateness=latenesses, spell=_spell_rescaled(known.spell, factor)
     )
 
 
-def _extrapolated_s(time: int, late: float, look: Look) -> float:
-    """How much of an earlier lateness is older than the log ends that are known at a later, extrapolated look."""
-    known_s = look.trend - look.extrapolated_s - (look.time - time) / 1000
+def _extrapolated_s(time: int, late: float, sample: LatenessSample) -> float:
+    """How much of an earlier lateness is older than the log ends that are known at a later, extrapolated sample."""
+    known_s = sample.trend - sample.extrapolated_s - (sample.time - time) / 1000
     return max(0.0, late - known_s)
 
 
@@ -73,17 +73,17 @@ def _spell_rescaled(spell: Spell | None, factor: float) -> Spell | None:
     )
 
 
-def _topics_rescaled(spell: Spell | None, look: Look) -> Spell | None:
+def _topics_rescaled(spell: Spell | None, sample: LatenessSample) -> Spell | None:
     if spell is None or not spell.older:
         return spell
     topics, older = dict(spell.topics), dict(spell.older)
     for topic, part in spell.older.items():
-        if topic not in look.older:
+        if topic not in sample.older:
             continue
-        factor = part.inflow / look.older[topic].inflow
+        factor = part.inflow / sample.older[topic].inflow
         then, latest = topics[topic]
         topics[topic] = round(then + (factor - 1) * part.seconds, 1), latest
-        older[topic] = Older(round(factor * part.seconds, 1), look.older[topic].inflow)
+        older[topic] = Older(round(factor * part.seconds, 1), sample.older[topic].inflow)
     return replace(spell, topics=topics, older=older)
 
 

@@ -7,33 +7,37 @@ import numpy as np
 from kagent.detect import extrapolation
 from kagent.detect.group_model import GroupModel
 from kagent.detect.lateness import Curve, arrivals, off_between_samples_s
-from kagent.detect.look import Look
+from kagent.detect.lateness_sample import LatenessSample
 from kagent.detect.state import Spell
 from kagent.lag.time_units import SECOND_MS
 
 
-def unsure_s(model: GroupModel, at: int, spell: Spell | None, look: Look) -> float:
+def unsure_s(model: GroupModel, at: int, spell: Spell | None, sample: LatenessSample) -> float:
     """How far what a member's lateness rose by since the spell began may be off, s."""
     if spell is None:
         return 0.0
-    if spell.extrapolated_s and look.extrapolated_s:
-        return extrapolation.unsure_s(model, at, spell, look.extrapolated_s)
+    if spell.extrapolated_s and sample.extrapolated_s:
+        return extrapolation.unsure_s(model, at, spell, sample.extrapolated_s)
     curve = arrivals(model.lags, model.seen.ends, model.held_of(at), model.cost)
-    return _between_samples_s(curve, (spell.began, spell.reference), (look.time, look.trend))
+    return _between_samples_s(curve, (spell.began, spell.reference), (sample.time, sample.trend))
 
 
-def unsure_of_topics(model: GroupModel, at: int, spell: Spell | None, look: Look) -> dict[str, float]:
+def unsure_of_topics(
+    model: GroupModel, at: int, spell: Spell | None, sample: LatenessSample
+) -> dict[str, float]:
     """The same of each topic that it held when the spell began, s."""
     if spell is None:
         return {}
-    return {t: round(_topic_s(model, at, t, spell, look), 1) for t in look.topics if t in spell.topics}
+    return {t: round(_topic_s(model, at, t, spell, sample), 1) for t in sample.topics if t in spell.topics}
 
 
-def _topic_s(model: GroupModel, at: int, topic: str, spell: Spell, look: Look) -> float:
-    if topic in spell.older and topic in look.older:
-        return extrapolation.topic_unsure_s(model, at, topic, spell.older[topic], look.older[topic])
+def _topic_s(model: GroupModel, at: int, topic: str, spell: Spell, sample: LatenessSample) -> float:
+    if topic in spell.older and topic in sample.older:
+        return extrapolation.topic_unsure_s(model, at, topic, spell.older[topic], sample.older[topic])
     curve = arrivals(model.lags, model.seen.ends, model.held_of(at, topic), np.ones(len(model.lags)))
-    return _between_samples_s(curve, (spell.began, spell.topics[topic][0]), (look.time, look.topics[topic]))
+    return _between_samples_s(
+        curve, (spell.began, spell.topics[topic][0]), (sample.time, sample.topics[topic])
+    )
 
 
 def _between_samples_s(curve: Curve, *latenesses: tuple[int, float]) -> float:

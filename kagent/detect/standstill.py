@@ -297,10 +297,10 @@ def _is_on_time(group: ObservedColumns, at: int, since: int, before: int) -> boo
 
 
 def _topic_rests(group: ObservedColumns, at: int, before: int) -> bool:
-    """Whether nobody reads the partition's topic: records wait in others of it as well, and none has moved since ``before`` (ms)."""
+    """Whether no member reads the partition's topic: records wait in others of it as well, and none has moved since ``before`` (ms)."""
     same = group.relevant & (group.lags.topic == group.lags.topic[at])
     waiting = np.count_nonzero(same & (group.waiting_since > 0))
-    # Of one partition alone, nothing tells a topic that nobody reads from a record that cannot be processed.
+    # Of one partition alone, nothing tells a topic that no member reads from a record that cannot be processed.
     return bool(waiting > 1 and (group.lags.moved[same] <= before).all())
 
 

@@ -217,7 +217,7 @@ class Standing:
     oldest unread record, ms; ``turn``: the first commit after that at which a sibling had moved, 0 before;
     ``passed_over_s``, ``idle_s``: how long its siblings have been served, or have had nothing to do, beside it, in this assignment; ``before_s``: the same in
     earlier ones; ``on_time_s``: how long
-    its member has been on time with all that goes on beside it, while its topic goes on elsewhere, and ``topic_rest_s`` while nobody reads its topic;
+    its member has been on time with all that goes on beside it, while its topic goes on elsewhere, and ``topic_rest_s`` while no member reads its topic;
     ``holder``: the member that holds it or held it last; ``handed_over``: when another got it since, ms;
     ``others_left``: how often another member than its holder has left the group since."""
 

@@ -1,4 +1,4 @@
-"""A topic that nobody reads while the group goes on with others: its application pauses it, or what processes it hangs.
+"""A topic that no member reads while the group goes on with others: its application pauses it, or what processes it hangs.
 
 An application may pause a topic on purpose, as one of retries, and its first rest tells nothing of how long that lasts. It is reported
 like a rest of the whole group: after an hour and a half, or earlier where the group went on for three times as long without

@@ -23,7 +23,7 @@ from kagent.detect.group_model import GroupModel
 from kagent.detect.state import JudgeState
 from kagent.incident import lifecycle
 from kagent.incident.confirmation import GroupNow, refusal
-from kagent.incident.glance import healthy_at_a_glance
+from kagent.incident.fast_path import fast_path_healthy
 from kagent.incident.suppression import leading_first, suppression_reason
 from kagent.lag.log_ends import IN_FLIGHT_MS
 from kagent.lag.observation import Observation
@@ -85,7 +85,7 @@ def judge(seen: Observation, state: JudgeState | None, policy: Policy) -> Judgem
     # Before the glance: who commits together shows while all goes well, and not when a partition stands.
     known = committers.learned(update_membership(known, seen, policy), seen)
     # An open incident needs a close look at each tick, or nothing would resolve it.
-    if known.incident is None and healthy_at_a_glance(seen, known, policy):
+    if known.incident is None and fast_path_healthy(seen, known, policy):
         return Judgement(known)
     model, found = examine(seen, known, policy)
     model = replace(model, state=useful_members.advance(model, found))

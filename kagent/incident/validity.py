@@ -1,7 +1,7 @@
 """How long a judgement that found a group healthy stays valid, so that it need not be made again: ticks then cost what happens in
 groups, not how many there are.
 
-``healthy_at_a_glance`` looks at commits, log ends and the time. Of a group that has had no event since, only the last two can change
+``fast_path_healthy`` looks at commits, log ends and the time. Of a group that has had no event since, only the last two can change
 what it finds. Each detector's signs say when time does (``kagent.detect.signs``); of log ends a bound can be given beforehand:
 
 * no log of its topics has grown: what was read up to then is still read;
@@ -24,7 +24,7 @@ from kagent.detect.evidence import idle_s
 from kagent.detect.signs import NEVER, young_ms
 from kagent.detect.state import JudgeState
 from kagent.incident.evaluate import Judgement
-from kagent.incident.glance import abandoned, next_question_at
+from kagent.incident.fast_path import abandoned, next_question_at
 from kagent.lag.commits import GONE, TopicCommits
 from kagent.lag.log_ends import EndHistory
 from kagent.lag.observation import Observation

@@ -14,7 +14,7 @@ from kagent.contract.recommendation import Recommendation
 from kagent.detect.evidence import idle_s
 from kagent.detect.signs import young_ms
 from kagent.group_key import group_key
-from kagent.incident.glance import has_open_questions
+from kagent.incident.fast_path import has_open_questions
 from kagent.incident.session import Ask, EvaluationSession
 from kagent.lag.commits import GONE
 from kagent.lag.log_ends import UNKNOWN, EndHistory
@@ -25,14 +25,14 @@ from kagent.simulator.world import Flags
 
 
 @dataclass(slots=True)
-class Mind:
+class RecordedSession:
     """One evaluation session and its messages: about one group, or about all groups of one cluster."""
 
     session: EvaluationSession
     messages: list[Recommendation] = field(default_factory=list)
 
     @classmethod
-    def of(cls, policy: Policy) -> Mind:
+    def of(cls, policy: Policy) -> RecordedSession:
         return cls(EvaluationSession(lambda group: policy))
 
     def evaluate(self, observations: Sequence[Observation], ask: Ask, groups: int) -> list[Recommendation]:

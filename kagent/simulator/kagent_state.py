@@ -11,18 +11,18 @@ import numpy.typing as npt
 
 from kagent.lag.membership import Roster
 from kagent.policy import Policy
-from kagent.simulator.judging import Mind
-from kagent.simulator.observing import Sight
+from kagent.simulator.judging import RecordedSession
+from kagent.simulator.observing import ObservedTables
 from kagent.simulator.truth import Truth
 
 
 @dataclass(slots=True)
 class KagentState:
-    """kagent's side. ``minds``: one per seed; ``close``: which of them want a close look whatever their lag."""
+    """kagent's side. ``sessions``: one per seed; ``close``: which of them want a close look whatever their lag."""
 
     policy: Policy
-    sight: Sight
-    minds: list[Mind]
+    observed: ObservedTables
+    sessions: list[RecordedSession]
     groups: tuple[str, ...]
     """What each seed's group is called."""
     close: npt.NDArray[np.bool_]

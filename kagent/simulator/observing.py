@@ -22,7 +22,7 @@ TOGETHER = 100
 
 
 @dataclass(slots=True)
-class Sight:
+class ObservedTables:
     """kagent's tables, and when they are filled next. Times in seconds."""
 
     table: CommitTable
@@ -42,69 +42,69 @@ class Sight:
         return f"the pipeline's last progress is {age:.0f} s old" if age > fresh_s else None
 
 
-def begin(world: World, seeds: tuple[int, ...]) -> Sight:
+def begin(world: World, seeds: tuple[int, ...]) -> ObservedTables:
     """kagent's tables when the scenario begins."""
     made = world.scenario.world
     name = f"{world.scenario.name} {seeds[0] // TOGETHER}"
     # crc32, not hash(): that is salted anew in each process, and a run must be repeatable.
-    sight = Sight(CommitTable.begin(world), np.random.default_rng(zlib.crc32(name.encode())))
+    observed = ObservedTables(CommitTable.begin(world), np.random.default_rng(zlib.crc32(name.encode())))
     if made.clock_offset_s:
         # A stream of its own beside the world's for the same seed: clocks must not change what happens in the world.
         offsets = [np.random.default_rng([seed, 77]).uniform(-1, 1) * made.clock_offset_s for seed in seeds]
-        sight.table.clock = np.round(np.array(offsets) * 1000).astype(np.int64)
+        observed.table.clock = np.round(np.array(offsets) * 1000).astype(np.int64)
     if made.sample_hole_every_s:
-        sight.next_hole = sight.random.exponential(made.sample_hole_every_s)
+        observed.next_hole = observed.random.exponential(made.sample_hole_every_s)
     if made.pipeline_pause_every_s:
-        sight.next_pause = made.pipeline_pause_every_s * sight.random.uniform(0.5, 1.0)
-    deliver(world, sight)
-    sample(world, sight)
-    sight.next_trigger = world.scenario.trigger
-    return sight
+        observed.next_pause = made.pipeline_pause_every_s * observed.random.uniform(0.5, 1.0)
+    deliver(world, observed)
+    sample(world, observed)
+    observed.next_trigger = world.scenario.trigger
+    return observed
 
 
-def look(world: World, sight: Sight) -> None:
+def look(world: World, observed: ObservedTables) -> None:
     """What becomes visible by now."""
     scenario, now = world.scenario, world.time
     if now < world.outage_until:
         return
-    if now >= sight.next_trigger:
-        deliver(world, sight)
-        missed = max(1, np.ceil((now - sight.next_trigger) / scenario.trigger))
-        sight.next_trigger += scenario.trigger * missed
-    if now >= sight.next_sample:
-        if not scenario.world.samples_missing or sight.random.random() >= scenario.world.samples_missing:
-            sample(world, sight)
-        sight.next_sample = _next_sample(scenario, sight, now)
+    if now >= observed.next_trigger:
+        deliver(world, observed)
+        missed = max(1, np.ceil((now - observed.next_trigger) / scenario.trigger))
+        observed.next_trigger += scenario.trigger * missed
+    if now >= observed.next_sample:
+        if not scenario.world.samples_missing or observed.random.random() >= scenario.world.samples_missing:
+            sample(world, observed)
+        observed.next_sample = _next_sample(scenario, observed, now)
 
 
-def _next_sample(scenario: SimulatorScenario, sight: Sight, now: float) -> float:
+def _next_sample(scenario: SimulatorScenario, observed: ObservedTables, now: float) -> float:
     made = scenario.world
     least, greatest = made.samples_every_s
     if not greatest:
-        return sight.next_sample + scenario.sample
-    following = now + sight.random.uniform(least, greatest) * scenario.sample / 5.0
-    if now >= sight.next_hole:
-        sight.next_hole = now + sight.random.exponential(made.sample_hole_every_s)
+        return observed.next_sample + scenario.sample
+    following = now + observed.random.uniform(least, greatest) * scenario.sample / 5.0
+    if now >= observed.next_hole:
+        observed.next_hole = now + observed.random.exponential(made.sample_hole_every_s)
         following += made.sample_hole_s
     return following
 
 
-def deliver(world: World, sight: Sight) -> None:
+def deliver(world: World, observed: ObservedTables) -> None:
     """The pipeline's trigger: the latest commit of each partition, as far as it has been read."""
     made, now = world.scenario.world, world.time
-    if now >= sight.next_pause:
-        sight.paused_until = now + made.pipeline_pause_s
-        sight.next_pause = now + made.pipeline_pause_every_s
-    if now < sight.paused_until:
+    if now >= observed.next_pause:
+        observed.paused_until = now + made.pipeline_pause_s
+        observed.next_pause = now + made.pipeline_pause_every_s
+    if now < observed.paused_until:
         return
     least, greatest = made.commits_seen_after_s
-    late = sight.random.uniform(least, greatest) if greatest else 0.0
+    late = observed.random.uniform(least, greatest) if greatest else 0.0
     # Delays vary, but what was read is never unread.
-    sight.as_of = max(sight.as_of, now - late)
-    sight.table.take(world, sight.as_of if greatest else now)
+    observed.as_of = max(observed.as_of, now - late)
+    observed.table.take(world, observed.as_of if greatest else now)
 
 
-def sample(world: World, sight: Sight) -> None:
+def sample(world: World, observed: ObservedTables) -> None:
     """Log ends are polled; of all groups as if they were one topic's partitions, one group after the other."""
     end, now = shown_end(world), ms(world.time)
     down = world.down_until > world.time
@@ -113,7 +113,7 @@ def sample(world: World, sight: Sight) -> None:
         open_ = (world.lso[:, here] < end[:, here]).any()
         # Without a leader a partition's log end cannot be asked.
         known = np.where(down[here], UNKNOWN, end[:, here]) if down[here].any() else end[:, here]
-        sight.ends.setdefault(topic.name, EndHistory(topic.partitions * world.seeds)).add(
+        observed.ends.setdefault(topic.name, EndHistory(topic.partitions * world.seeds)).add(
             now,
             now + 20,
             world.start[:, here].astype(np.int64).ravel(),

@@ -25,7 +25,7 @@ from kagent.policy import Policy, make_policy
 from kagent.simulator import following, judging, observing, rebalancing, truth
 from kagent.simulator import world as w
 from kagent.simulator.commit_table import EPOCH
-from kagent.simulator.judging import Mind
+from kagent.simulator.judging import RecordedSession
 from kagent.simulator.kagent_state import KagentState
 from kagent.simulator.observing import TOGETHER, ms
 from kagent.simulator.passing_time import begin
@@ -78,7 +78,7 @@ def _run(scenario: SimulatorScenario, seeds: tuple[int, ...], policy: Policy, si
                 heapq.heappush(queue, (float(more["at"]), serial, more))
                 serial += 1
         pass_time(world, step)
-        observing.look(world, watcher.sight)
+        observing.look(world, watcher.observed)
         _act(world, watcher)
         if world.time >= next_tick:
             # Without members, the cheap look learns who commits together, so it is not left out.
@@ -96,10 +96,10 @@ def _watcher(world: World, seeds: tuple[int, ...], policy: Policy) -> KagentStat
     count, name = world.seeds, world.scenario.name
     watcher = KagentState(
         policy=policy,
-        sight=observing.begin(world, seeds),
-        minds=[Mind.of(policy)] * count
+        observed=observing.begin(world, seeds),
+        sessions=[RecordedSession.of(policy)] * count
         if world.scenario.together
-        else [Mind.of(policy) for _ in range(count)],
+        else [RecordedSession.of(policy) for _ in range(count)],
         groups=tuple(f"{name}-{seed}" for seed in seeds) if world.scenario.together else (name,) * count,
         close=np.ones(count, bool),
         rosters=[None] * count,
@@ -107,9 +107,9 @@ def _watcher(world: World, seeds: tuple[int, ...], policy: Policy) -> KagentStat
         truth=truth.Truth.begin(count),
     )
     if world.scenario.known_before:
-        watcher.sight.table.known_before(round(world.scenario.commit * 1000))
-        for mind, group in zip(watcher.minds, watcher.groups, strict=True):
-            mind.session.assume_known(CLUSTER, group, EPOCH - 7 * 86_400_000, EPOCH)
+        watcher.observed.table.known_before(round(world.scenario.commit * 1000))
+        for recorded, group in zip(watcher.sessions, watcher.groups, strict=True):
+            recorded.session.assume_known(CLUSTER, group, EPOCH - 7 * 86_400_000, EPOCH)
     return watcher
 
 
@@ -180,17 +180,17 @@ def _observe(world: World, watcher: KagentState, at: int, now: int) -> Observati
         group=watcher.groups[at],
         now=now,
         roster=_roster(world, watcher, at),
-        commits=watcher.sight.table.rows(at),
+        commits=watcher.observed.table.rows(at),
         ends={
-            t.name: watcher.sight.ends[t.name].part(at * t.partitions, (at + 1) * t.partitions)
+            t.name: watcher.observed.ends[t.name].part(at * t.partitions, (at + 1) * t.partitions)
             for t in world.topics
         },
         topics={
             t.name: TopicInfo(t.partitions, world.ids[t.name], t.compacted, (0,) * t.partitions)
             for t in world.topics
         },
-        as_of=ms(watcher.sight.as_of),
-        blind=watcher.sight.blind(world.time + LATENCY, made.fresh_s),
+        as_of=ms(watcher.observed.as_of),
+        blind=watcher.observed.blind(world.time + LATENCY, made.fresh_s),
         patience=max(PAUSE, round(3000 * world.scenario.sample)) if harsh else None,
     )
 
@@ -201,32 +201,34 @@ def _tick(world: World, watcher: KagentState, sieve: bool) -> None:
     again = now // RECALL != (now - round(world.scenario.tick * 1000)) // RECALL
     changed = watcher.judged != world.generation
     watcher.judged = world.generation.copy()
-    sight = watcher.sight
-    for history in sight.ends.values():
+    observed = watcher.observed
+    for history in observed.ends.values():
         history.rates()
     loud = watcher.close | changed
     if sieve and not again:
-        loud |= judging.loud(sight.table, sight.ends, ms(sight.as_of), watcher.policy)
+        loud |= judging.loud(observed.table, observed.ends, ms(observed.as_of), watcher.policy)
     looked = range(world.seeds) if again or not sieve else np.flatnonzero(loud).tolist()
     if world.scenario.together:
-        _judge(world, watcher, watcher.minds[0], list(looked), now)
+        _judge(world, watcher, watcher.sessions[0], list(looked), now)
     else:
         for at in looked:
-            _judge(world, watcher, watcher.minds[at], [at], now)
+            _judge(world, watcher, watcher.sessions[at], [at], now)
 
 
-def _judge(world: World, watcher: KagentState, mind: Mind, looked: list[int], now: int) -> None:
+def _judge(
+    world: World, watcher: KagentState, recorded: RecordedSession, looked: list[int], now: int
+) -> None:
     policy = watcher.policy
     seen = {watcher.groups[at]: _observe(world, watcher, at, now) for at in looked}
     places = dict(zip(seen, looked, strict=True))
-    messages = mind.evaluate(
+    messages = recorded.evaluate(
         tuple(seen.values()),
         lambda one: _ask(world, one, places[one.group], now),
         world.seeds if world.scenario.together else 1,
     )
     watcher.looks += len(looked)
     for group, at in places.items():
-        watcher.close[at] = mind.wants_a_look(seen[group], policy)
+        watcher.close[at] = recorded.wants_a_look(seen[group], policy)
     for message in messages:
         if message.status is Status.OPEN and message.group in places:
             _told(world, watcher, places[message.group], message)
@@ -281,7 +283,7 @@ def _act(world: World, watcher: KagentState) -> None:
         return
     for at in [at for at, when in watcher.acts.items() if when <= world.time]:
         del watcher.acts[at]
-        messages = [m for m in watcher.minds[at].messages if m.group == watcher.groups[at]]
+        messages = [m for m in watcher.sessions[at].messages if m.group == watcher.groups[at]]
         if messages and messages[-1].status in (Status.OPEN, Status.UPDATED):
             following.carry_out(world, at, messages[-1])
             watcher.truth.acted[at] = world.time
@@ -293,7 +295,7 @@ def _scale(world: World, watcher: KagentState) -> None:
     if world.scenario.follow != following.USEFUL:
         return
     for at in range(world.seeds):
-        state = watcher.minds[at].session.states.get(group_key(CLUSTER, watcher.groups[at]))
+        state = watcher.sessions[at].session.states.get(group_key(CLUSTER, watcher.groups[at]))
         if state is None or state.useful is None:
             continue
         wanted, have = state.useful.members, len(world.order[at])

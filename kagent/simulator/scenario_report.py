@@ -64,8 +64,8 @@ class Report:
 
 def report_of(scenario: SimulatorScenario, seed: int, watcher: KagentState, at: int) -> Report:
     """The report of one seed. ``at``: its place among those that run side by side."""
-    mind, true = watcher.minds[at], watcher.truth
-    messages = [m for m in mind.messages if m.group == watcher.groups[at]]
+    recorded, true = watcher.sessions[at], watcher.truth
+    messages = [m for m in recorded.messages if m.group == watcher.groups[at]]
     openings = _openings(messages)
     # What was opened and resolved before the trouble began says nothing about how it was detected.
     first = next((o for o in openings if o.resolved is None or o.resolved > scenario.onset), None)
@@ -84,7 +84,7 @@ def report_of(scenario: SimulatorScenario, seed: int, watcher: KagentState, at: 
         right=right,
         flaps=flaps,
         drained=true.drained[at],
-        dropped=dict(mind.session.dropped),
+        dropped=dict(recorded.session.dropped),
         messages=tuple(messages),
         behind=true.behind[at],
         predicted=true.predicted[at],

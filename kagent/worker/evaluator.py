@@ -24,7 +24,7 @@ from kagent.worker.coordinator_check import contradiction, refreshed
 from kagent.worker.coverage_store import SourceCoverage
 from kagent.worker.group_state import EvaluationState, group_state, learned_by_ms
 from kagent.worker.groups import Entry, IndexStates
-from kagent.worker.http.judgement_view import Glance, glance
+from kagent.worker.http.judgement_view import GroupSummary, summary_of
 from kagent.worker.mute_state import MuteState
 from kagent.worker.publisher import Publisher
 from kagent.worker.restore import adopt
@@ -123,7 +123,7 @@ class GroupEvaluator:
         quiet = judgement.model is None and seen.blind is None
         blind = seen.blind is not None or judgement.suppressed_by == "unwatched"
         muted_until = seen.mute.until if seen.mute else 0
-        if self._show(partition, entry, at, quiet, lambda: glance(seen, judgement, policy)):
+        if self._show(partition, entry, at, quiet, lambda: summary_of(seen, judgement, policy)):
             # After all that may raise, which is counted as set aside.
             _count_state(entry, at, counts, blind=blind, muted_until=muted_until)
         # A group with events before each tick is judged at the next one whatever is valid.
@@ -134,8 +134,10 @@ class GroupEvaluator:
     def _carry_on(self, partition: int, entry: Entry, at: int, judgement: Judgement, counts: Counts) -> None:
         """Show and count a group as a tick does that judges it and finds the same."""
 
-        def found() -> Glance:
-            return glance(self.observe(partition, entry, at), judgement, self.context.policies(entry.group))
+        def found() -> GroupSummary:
+            return summary_of(
+                self.observe(partition, entry, at), judgement, self.context.policies(entry.group)
+            )
 
         entry.busy = False
         if self._show(partition, entry, at, True, found):
@@ -146,7 +148,9 @@ class GroupEvaluator:
         while, as a replay may read older events of it again."""
         return not entry.gone or entry.key in self.publisher.latest
 
-    def _show(self, partition: int, entry: Entry, at: int, quiet: bool, found: Callable[[], Glance]) -> bool:
+    def _show(
+        self, partition: int, entry: Entry, at: int, quiet: bool, found: Callable[[], GroupSummary]
+    ) -> bool:
         """Show the group; whether it is there to be shown, and so counted."""
         if not self.is_there(entry):
             return False

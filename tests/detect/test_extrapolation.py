@@ -10,7 +10,7 @@ import pytest
 from kagent.detect import spells
 from kagent.detect.evidence import LatenessLimits, enough_growth
 from kagent.detect.extrapolation import rescaled
-from kagent.detect.look import Look
+from kagent.detect.lateness_sample import LatenessSample
 from kagent.detect.state import MemberState, Older, Spell
 from kagent.policy import Policy
 from kagent.simulator import load, run_many
@@ -33,8 +33,8 @@ def spell(retry: tuple[float, float], older: Older | None) -> Spell:
     )
 
 
-def look(retry_s: float, older: Older | None, unsure_s: float = 0.0) -> Look:
-    return Look(
+def sample(retry_s: float, older: Older | None, unsure_s: float = 0.0) -> LatenessSample:
+    return LatenessSample(
         time=NOW + 95_000,
         lateness=99.0,
         late=True,
@@ -48,7 +48,7 @@ def look(retry_s: float, older: Older | None, unsure_s: float = 0.0) -> Look:
     )
 
 
-def next_spell(before: Spell, now: Look) -> Spell:
+def next_spell(before: Spell, now: LatenessSample) -> Spell:
     known = rescaled(MemberState(spell=before, lateness=((NOW + 90_000, 98.0),)), now)
     measured = spells.measured(known.spell, now)
     after = spells.next_spell(replace(known, spell=measured), now, LIMITS)
@@ -62,7 +62,7 @@ def is_enough(found: Spell) -> bool:
 
 def test_a_topic_is_held_against_its_beginning_by_the_inflow_that_is_known_now() -> None:
     """At 4 records/s, 400 s of the beginning were; at 2 records/s, the same records are 800 s."""
-    after = next_spell(spell((500.0, 500.0), Older(400.0, 4.0)), look(830.0, Older(730.0, 2.0)))
+    after = next_spell(spell((500.0, 500.0), Older(400.0, 4.0)), sample(830.0, Older(730.0, 2.0)))
 
     assert after.topics["retry"] == (900.0, 830.0)
     assert after.older["retry"] == Older(800.0, 2.0)
@@ -72,12 +72,12 @@ def test_a_topic_is_held_against_its_beginning_by_the_inflow_that_is_known_now()
 def test_a_topic_must_be_later_by_more_than_the_unknown_stretch_may_be_off() -> None:
     before = spell((500.0, 500.0), Older(400.0, 4.0))
 
-    assert is_enough(next_spell(before, look(560.0, Older(350.0, 4.0), unsure_s=50.0)))
-    assert not is_enough(next_spell(before, look(560.0, Older(350.0, 4.0), unsure_s=58.0)))
+    assert is_enough(next_spell(before, sample(560.0, Older(350.0, 4.0), unsure_s=50.0)))
+    assert not is_enough(next_spell(before, sample(560.0, Older(350.0, 4.0), unsure_s=58.0)))
 
 
 def test_once_a_topic_is_measured_it_is_held_against_that() -> None:
-    after = next_spell(spell((500.0, 500.0), Older(400.0, 4.0)), look(600.0, None))
+    after = next_spell(spell((500.0, 500.0), Older(400.0, 4.0)), sample(600.0, None))
 
     assert after.topics["retry"] == (600.0, 600.0)
     assert after.older == {}

@@ -1,4 +1,4 @@
-"""A topic that nobody reads while the group goes on with others."""
+"""A topic that no member reads while the group goes on with others."""
 
 from __future__ import annotations
 
@@ -73,6 +73,6 @@ def test_no_record_is_blamed_for_it_and_all_its_partitions_are_named(group: Make
 
 @pytest.mark.slow
 def test_a_topic_that_nobody_reads_any_more_is_reported() -> None:
-    report = run(load(SCENARIOS / "sick/topic-nobody-reads.yaml", True), 7)
+    report = run(load(SCENARIOS / "sick/topic-no-member-reads.yaml", True), 7)
 
     assert [opening.verdicts for opening in report.openings] == [("stalled",)]

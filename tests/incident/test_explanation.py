@@ -20,7 +20,7 @@ from kagent.lag.log_ends import EndHistory
 from kagent.policy import Policy
 from kagent.simulator import run
 from kagent.simulator.scenario_file import parse
-from kagent.worker.http.judgement_view import glance
+from kagent.worker.http.judgement_view import summary_of
 from kagent.worker.http.live_view import row_of
 from tests.fixtures.findings import FOUR, LATE
 from tests.fixtures.timeline import Rate, Timeline, judged
@@ -85,7 +85,7 @@ def test_of_a_member_of_which_the_measurements_tell_nothing_yet_no_verdict_is_na
     story = explain(judgement)
     told = "\n".join(lines(story))
 
-    assert glance(model.seen, judgement, Policy()).not_opened == story["not_opened"] == REASONS["unsure"]
+    assert summary_of(model.seen, judgement, Policy()).not_opened == story["not_opened"] == REASONS["unsure"]
     assert (story["evidence"]["verdict"], story["evidence"]["missing"]) == (None, "unsure")
     assert "Evidence that it stays behind: " in told
     assert " s are needed. Missing: intervals in which" in told
@@ -287,9 +287,13 @@ def test_of_a_member_that_commits_nothing_while_records_wait_it_says_how_old_the
         "m0/h commits nothing while records wait; the oldest that is not committed is 2 min old."
     )
     assert story["seconds_behind"] == story["members"][0]["seconds_behind"] > 100
-    assert story["condition"] == row_of(glance(world.observe(), found, Policy()), None).condition == "suspect"
+    assert (
+        story["condition"]
+        == row_of(summary_of(world.observe(), found, Policy()), None).condition
+        == "suspect"
+    )
     assert lines(story)[0].startswith("g: not reported (")
-    assert (glance(world.observe(), found, Policy()).seconds_behind or 0) > 100
+    assert (summary_of(world.observe(), found, Policy()).seconds_behind or 0) > 100
 
 
 def test_of_a_member_between_two_of_its_commits_it_says_nothing_of_that() -> None:
@@ -309,7 +313,10 @@ def test_of_partitions_that_were_never_committed_it_does_not_say_that_no_member_
     assert story["reason"] == (
         "No member is known to be late. 2 partitions with records without a commit: how far its members are behind there is not known."
     )
-    assert (story["seconds_behind"], glance(world.observe(), found, Policy()).seconds_behind) == (None, None)
+    assert (story["seconds_behind"], summary_of(world.observe(), found, Policy()).seconds_behind) == (
+        None,
+        None,
+    )
 
 
 def test_it_names_one_lag_which_adds_up_and_says_which() -> None:

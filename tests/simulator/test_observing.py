@@ -10,7 +10,7 @@ import pytest
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
 from kagent.simulator import observing
-from kagent.simulator.observing import Sight, ms
+from kagent.simulator.observing import ObservedTables, ms
 from kagent.simulator.passing_time import begin, step
 from kagent.simulator.run import _ask, _observe, _watcher
 from kagent.simulator.scenario_file import SimulatorScenario, parse
@@ -32,14 +32,14 @@ def scenario(**world: Any) -> SimulatorScenario:
     return parse({"topics": topics, "members": 2, "clients": {"family": "aiokafka"}, "world": CALM | world})
 
 
-def watched(made: SimulatorScenario, seconds: int = 600) -> tuple[World, Sight]:
+def watched(made: SimulatorScenario, seconds: int = 600) -> tuple[World, ObservedTables]:
     """The world after so long, and what kagent has seen of it."""
     world = begin(made, SEEDS)
-    sight = observing.begin(world, SEEDS)
+    observed = observing.begin(world, SEEDS)
     for _ in range(seconds):
         step(world, 1.0)
-        observing.look(world, sight)
-    return world, sight
+        observing.look(world, observed)
+    return world, observed
 
 
 def test_the_brokers_clock_differs_from_kagents_by_another_amount_for_each_seed() -> None:
@@ -57,8 +57,8 @@ def test_the_brokers_clock_differs_from_kagents_by_another_amount_for_each_seed(
 
 def test_that_share_of_the_samples_is_missing() -> None:
     # Older samples are thinned out.
-    sights = [watched(scenario(samples_missing=share), 250)[1] for share in (0, 0.5)]
-    all_, half = (sight.ends["t"].samples for sight in sights)
+    tables = [watched(scenario(samples_missing=share), 250)[1] for share in (0, 0.5)]
+    all_, half = (observed.ends["t"].samples for observed in tables)
 
     assert all_ == 51
     assert half == pytest.approx(all_ / 2, rel=0.25)
@@ -66,8 +66,8 @@ def test_that_share_of_the_samples_is_missing() -> None:
 
 def test_a_hole_is_a_longer_time_without_samples() -> None:
     _, whole = watched(scenario())
-    _, sight = watched(scenario(sample_hole_every_s=200, sample_hole_s=40))
-    holes = sight.ends["t"].gaps(30_000)
+    _, observed = watched(scenario(sample_hole_every_s=200, sample_hole_s=40))
+    holes = observed.ends["t"].gaps(30_000)
 
     assert whole.ends["t"].gaps(30_000) == []
     assert 1 <= len(holes) <= 6
@@ -75,21 +75,21 @@ def test_a_hole_is_a_longer_time_without_samples() -> None:
 
 
 def test_commits_are_seen_so_much_later() -> None:
-    world, sight = watched(scenario(commits_seen_after_s=[20, 20]))
+    world, observed = watched(scenario(commits_seen_after_s=[20, 20]))
 
-    assert sight.as_of == world.time - 20
-    assert (sight.table.time <= ms(world.time - 20)).all()
-    assert (sight.table.committed < world.committed).all()
+    assert observed.as_of == world.time - 20
+    assert (observed.table.time <= ms(world.time - 20)).all()
+    assert (observed.table.committed < world.committed).all()
 
 
 def test_while_the_pipeline_pauses_nothing_is_delivered_and_kagent_is_blind_soon() -> None:
     made = scenario(commits_seen_after_s=[0, 0], pipeline_pause_every_s=200, pipeline_pause_s=30, fresh_s=10)
     world = begin(made, SEEDS)
-    sight, blind = observing.begin(world, SEEDS), 0
+    observed, blind = observing.begin(world, SEEDS), 0
     for _ in range(600):
         step(world, 1.0)
-        observing.look(world, sight)
-        blind += sight.blind(world.time, made.world.fresh_s) is not None
+        observing.look(world, observed)
+        blind += observed.blind(world.time, made.world.fresh_s) is not None
 
     assert 2 * 18 <= blind <= 3 * 20
 
@@ -100,7 +100,7 @@ def asked(made: SimulatorScenario) -> tuple[World, Observation, Observation]:
     watcher = _watcher(world, SEEDS, Policy())
     for _ in range(60):
         step(world, 1.0)
-        observing.look(world, watcher.sight)
+        observing.look(world, watcher.observed)
     now = ms(world.time)
     seen = _observe(world, watcher, 1, now)
     return world, seen, _ask(world, seen, 1, now)

@@ -20,7 +20,7 @@ from kagent.detect.baselines import update_membership
 from kagent.detect.decision import examine
 from kagent.detect.state import JudgeState
 from kagent.incident.evaluate import Judgement, judge
-from kagent.incident.glance import abandoned, healthy_at_a_glance
+from kagent.incident.fast_path import abandoned, fast_path_healthy
 from kagent.offsets import Record
 from kagent.settings import Cluster, Settings
 from kagent.testing import RecordingPublisher, memory_tables
@@ -64,7 +64,7 @@ class CheckedGlances(ValidJudgements):
         assert self.observe is not None
         seen, policy = self.observe(partition, entry, at), self.context.policies(entry.group)
         state = update_membership(entry.judged or JudgeState(first_seen=at), seen, policy)
-        if seen.blind is None and not seen.unwatched and healthy_at_a_glance(seen, state, policy):
+        if seen.blind is None and not seen.unwatched and fast_path_healthy(seen, state, policy):
             self.passed_over += 1
             _, findings = examine(seen, state, policy)
             assert abandoned(seen) or not [finding for finding in findings if finding.ripe]

@@ -4,7 +4,7 @@ Holds where a partition has been passed over, or idle beside, for longer than `h
 group that ended by itself (``kagent.detect.standstill``: a sibling of the same topic has been given records that arrived after it
 had already had a turn; waiting one's turn, priorities and sleep cannot produce that), or on time beside: its member goes on with
 other topics, whose records do not wait, while others of its topic go on elsewhere. The only partition of a topic, beside other
-topics, waits three times as long: it may be paused on purpose. A topic of several that nobody reads:
+topics, waits three times as long: it may be paused on purpose. A topic of several partitions that no member reads:
 ``kagent.detect.topic_rest``. A cadence that is unknown: an hour. In a group without members (`assign()`, Flink) three commits of the partition must be missing besides.
 Holds too where several members failed at the record (``failed_again``): the partition has stood for longer than `hold`, its
 former holder's other partitions went on elsewhere, and its new holder stands as well, for longer than its fetch may take, with
@@ -60,7 +60,7 @@ class _Stands:
 
 
 def find(model: GroupModel) -> Iterator[Finding]:
-    """The partitions that stand beside a member with time for them, or a topic that nobody reads."""
+    """The partitions that stand beside a member with time for them, or a topic that no member reads."""
     stands = [s for s in _standing(model) if s.length_s > s.limit_s or failed_again(model, s.at, s.clock)]
     if stands:
         yield _finding(model, sorted(stands, key=lambda s: (-s.length_s, s.at)))

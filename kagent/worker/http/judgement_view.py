@@ -1,6 +1,6 @@
 """A judgement as plain values, for lists and for one group: the only module of the page and its API that knows its inside.
 
-``glance`` is cheap and runs for every group at every tick; ``columns`` is made when somebody asks for one group.
+``summary_of`` is cheap and runs for every group at every tick; ``columns`` is made when somebody asks for one group.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from kagent.worker.http.timeline import Milestones
 
 
 @dataclass(frozen=True, slots=True)
-class Glance:
+class GroupSummary:
     """A group at one tick. ``seconds_behind``: None where it is not known; ``members``: name → (lag in records, seconds behind, inflow per s), empty for a quiet group."""
 
     cluster: str
@@ -118,7 +118,7 @@ class GroupColumns:
     """The recommendation as it would be published now; None where nothing is the matter."""
 
 
-def glance(seen: Observation, judged: Judgement, policy: Policy) -> Glance:
+def summary_of(seen: Observation, judged: Judgement, policy: Policy) -> GroupSummary:
     """The group at this tick. A quiet group is only added up: nothing of it was behind when it committed."""
     model, roster = judged.model, seen.roster
     unread = unread_records(seen, judged.state, policy)
@@ -127,7 +127,7 @@ def glance(seen: Observation, judged: Judgement, policy: Policy) -> Glance:
     members = _member_rows(model) if late and model is not None and model.by_member else {}
     lag = quick_lag(seen)
     is_known = not is_unknown(model) if model is not None else lag is not None
-    return Glance(
+    return GroupSummary(
         cluster=seen.cluster,
         group=seen.group,
         owner=policy.owner,

@@ -14,7 +14,7 @@ from kagent.contract.admission import IncidentRow
 from kagent.contract.recommendation import Action, Recommendation, Status
 from kagent.incident.condition import Condition, condition_of
 from kagent.text import LONGEST, shown
-from kagent.worker.http.judgement_view import Glance
+from kagent.worker.http.judgement_view import GroupSummary
 from kagent.worker.http.models import GroupRow, OpenIncident
 from kagent.worker.http.series import SeriesStore
 from kagent.worker.http.timeline import Event, Milestones, events_between, events_of, merged
@@ -43,7 +43,7 @@ class LiveView:
         key: str,
         now_ms: int,
         quiet: bool,
-        make: Callable[[], Glance],
+        make: Callable[[], GroupSummary],
         message: Recommendation | None,
     ) -> None:
         """A group was judged. A quiet one is added up once a minute only, as often as its series has a point."""
@@ -57,7 +57,7 @@ class LiveView:
         self.keys[row.cluster, row.group] = key
         self._happened(key, found.milestones)
 
-    def _note(self, key: str, time_s: int, found: Glance) -> None:
+    def _note(self, key: str, time_s: int, found: GroupSummary) -> None:
         # Blind: a gap in the curve. The last value drawn on would look like a measurement.
         lag = math.nan if found.lag_records is None or found.blind else float(found.lag_records)
         behind_s = math.nan if found.blind or found.seconds_behind is None else found.seconds_behind
@@ -143,7 +143,7 @@ class LiveView:
         self.events.pop(key, None)
 
 
-def row_of(found: Glance, message: Recommendation | None) -> GroupRow:
+def row_of(found: GroupSummary, message: Recommendation | None) -> GroupRow:
     incident = open_incident(message)
     verdict = incident.verdict if incident else found.verdict
     return GroupRow(

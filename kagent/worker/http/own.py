@@ -17,7 +17,7 @@ from kagent.worker.engine import GroupEngine
 from kagent.worker.groups import Entry
 from kagent.worker.http.group_detail import detail
 from kagent.worker.http.group_list import GroupQuery, facets, first_rows
-from kagent.worker.http.judgement_view import columns, glance
+from kagent.worker.http.judgement_view import columns, summary_of
 from kagent.worker.http.live_view import row_of
 from kagent.worker.http.models import GroupDetail, GroupRow
 from kagent.worker.http.timeline import merged, outline
@@ -117,7 +117,7 @@ class Own:
         seen = desk.observe(partition, entry, desk.now)
         message = desk.published.get(key)
         last = message if isinstance(message, Recommendation) else None
-        row = desk.live.rows.get(partition, {}).get(key) or row_of(glance(seen, judged, policy), last)
+        row = desk.live.rows.get(partition, {}).get(key) or row_of(summary_of(seen, judged, policy), last)
         events = merged(desk.live.events.get(key, ()), outline(last))
         made = columns(seen, judged, state, policy, desk.redaction)
         return detail(made, self._with_spark(row), last, events, desk.now)

@@ -13,7 +13,7 @@ QUESTIONS = tuple(sign for sign in SIGNS if sign is not signs.unread)
 """Signs that ask for a close look whatever the group's lag."""
 
 
-def healthy_at_a_glance(seen: Observation, state: JudgeState, policy: Policy) -> bool:
+def fast_path_healthy(seen: Observation, state: JudgeState, policy: Policy) -> bool:
     """Whether a cheap look finds nothing that could be the matter: most groups, most of the time, stop here."""
     if abandoned(seen):
         return True

@@ -8,7 +8,7 @@ from typing import Any
 
 from kagent.detect.state import JudgeState
 from kagent.incident.evaluate import judge
-from kagent.incident.glance import QUESTIONS, has_open_questions, healthy_at_a_glance
+from kagent.incident.fast_path import QUESTIONS, fast_path_healthy, has_open_questions
 from kagent.lag.observation import Observation
 from kagent.policy import Policy
 from tests.fixtures.group_builder import NOW
@@ -27,7 +27,7 @@ def test_a_detector_is_asked_about_a_group_that_shows_its_sign_alone(monkeypatch
     def quiet_for_an_hour(seen: Observation, state: JudgeState, policy: Policy) -> int:
         return seen.now
 
-    monkeypatch.setattr("kagent.incident.glance.QUESTIONS", (*QUESTIONS, quiet_for_an_hour))
+    monkeypatch.setattr("kagent.incident.fast_path.QUESTIONS", (*QUESTIONS, quiet_for_an_hour))
     assert judge(later, found.state, Policy()).model is not None
 
 
@@ -48,5 +48,5 @@ def test_a_partition_without_a_commit_that_receives_records_is_looked_at(group: 
     )
     known = JudgeState(first_seen=NOW - 864_000_000, members_at=NOW, generation_at=NOW - 36_000_000)
 
-    assert not healthy_at_a_glance(grows, known, Policy())
-    assert healthy_at_a_glance(rests, known, Policy())
+    assert not fast_path_healthy(grows, known, Policy())
+    assert fast_path_healthy(rests, known, Policy())

@@ -1,4 +1,4 @@
-"""One look at a member that has committed again: what its spell and its backlog advance by."""
+"""How late a member is at a newer commit: what its spell and its backlog advance by."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from kagent.detect.state import Older
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """One look at a member with a newer commit: its time (ms), lateness (s), whether it counts as late, T at the optimist's
-    ends (s), median commit gap (s), records done since the last look, and how long they took at the member's speed (s; 0: unknown).
+class LatenessSample:
+    """A member at a newer commit: its time (ms), lateness (s), whether it counts as late, T at the optimist's
+    ends (s), median commit gap (s), records done since the last sample, and how long they took at the member's speed (s; 0: unknown).
     ``trend``: the lateness that is compared with earlier and later ones, s; ``topics``: the same of each topic for itself, where the
     member holds several; ``extrapolated_s``: how much of ``trend`` is older than the known log ends, by the inflow ``continued`` (work/s; 0: none
     is), and ``unsure_s``: how far its difference from the spell's beginning may be off, for that or for the samples of the log ends; ``older``,

@@ -259,7 +259,7 @@ def _clock(group: ObservedColumns, at: int, known: Standing | None, assigned_at:
     step_s = (now - clock.seen) / 1000
     idle, on_time = _is_idle(group, at, beside, since), _is_on_time(group, at, since, clock.seen)
     rests = on_time and _topic_rests(group, at, clock.seen)
-    on_time = on_time and not rests and _topic_goes_on(group, at, since, now)
+    on_time = on_time and not rests and _reads_topic(group, at, since, now)
     # The clock never goes back: the siblings' oldest records are known less exactly once samples are thinned out.
     return replace(
         clock,
@@ -274,12 +274,11 @@ def _clock(group: ObservedColumns, at: int, known: Standing | None, assigned_at:
 
 def _is_idle(group: ObservedColumns, at: int, beside: Flags, since: int) -> bool:
     """Whether a partition's member has nothing else to do, and goes on committing: what is ``beside`` it is read. Where it holds nothing else of
-    a topic of several partitions, the topic must go on elsewhere, or it is not read on purpose, for all that is known."""
+    the topic, the topic must be read elsewhere."""
     if (group.waiting_since[beside] > 0).any():
         return False
-    same = group.relevant & (group.lags.topic == group.lags.topic[at])
-    shares = np.count_nonzero(same) == 1 or bool((same & beside).any())
-    return shares or _topic_goes_on(group, at, since, int(group.committed_at[group.owner[at]]))
+    siblings = beside & (group.lags.topic == group.lags.topic[at])
+    return bool(siblings.any()) or _reads_topic(group, at, since, int(group.committed_at[group.owner[at]]))
 
 
 def _is_on_time(group: ObservedColumns, at: int, since: int, before: int) -> bool:
@@ -304,11 +303,13 @@ def _topic_rests(group: ObservedColumns, at: int, before: int) -> bool:
     return bool(waiting > 1 and (group.lags.moved[same] <= before).all())
 
 
-def _topic_goes_on(group: ObservedColumns, at: int, since: int, now: int) -> bool:
-    """Whether another partition of the topic, of whichever member, has been given records that arrived later. Of a topic that is read late on
-    purpose, as one of retries, none is."""
+def _reads_topic(group: ObservedColumns, at: int, since: int, now: int) -> bool:
+    """Whether the group reads the partition's topic, for all that is known: another partition of it, of whichever member, has been given records that
+    arrived later, or there is no other. Of a topic that is read late on purpose, as one of retries, none is."""
     others = group.relevant & (group.lags.topic == group.lags.topic[at])
     others[at] = False
+    if not others.any():
+        return True
     waiting, came = group.waiting_since[others], (group.rates[:, others] > 0).any(axis=0)
     # Where nothing is unread, all that came in the known minutes has been given.
     all_given = came & (now - since > len(group.rates) * MINUTE_MS)

@@ -226,10 +226,17 @@ def test_siblings_that_are_on_time_are_no_other_topic(group: Callable[..., Any])
     assert made.look(standing=before).state.standing["t/0"].on_time_s == 0
 
 
+def test_of_the_only_partition_of_its_topic_the_time_counts_too(group: Callable[..., Any]) -> None:
+    made = group({"t": [STANDS], "u": [FINE, FINE]}, {"m0": {"t": [0], "u": [0, 1]}})
+    before = {key: replace(c, seen=NOW - 20_000) for key, c in made.look().state.standing.items()}
+
+    assert made.look(standing=before).state.standing["t/0"].on_time_s == pytest.approx(17.5)
+
+
 @pytest.mark.parametrize(
     ("elsewhere", "rests_s"),
     [(STANDS, 117.5), ({**STANDS, "moved": 10}, 0.0), ({**FINE, "lag": 0}, 0.0)],
-    ids=["nobody reads it", "one has moved", "it goes on"],
+    ids=["no member reads it", "one has moved", "it goes on"],
 )
 def test_a_topic_rests_while_none_of_its_partitions_moves_beside_others_that_are_on_time(
     group: Callable[..., Any], elsewhere: dict[str, Any], rests_s: float

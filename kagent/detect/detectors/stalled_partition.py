@@ -3,8 +3,8 @@
 Holds where a partition has been passed over, or idle beside, for longer than `hold` and 1.5 times the longest such pause of the
 group that ended by itself (``kagent.detect.standstill``: a sibling of the same topic has been given records that arrived after it
 had already had a turn; waiting one's turn, priorities and sleep cannot produce that), or on time beside: its member goes on with
-other topics, whose records do not wait, while others of its topic go on elsewhere. The only partition of a topic, beside other
-topics, waits three times as long: it may be paused on purpose. A topic of several partitions that no member reads:
+other topics, whose records do not wait, while others of its topic, if there are any, go on elsewhere. The only partition of a topic,
+beside other topics, waits three times as long: it may be paused on purpose. A topic of several partitions that no member reads:
 ``kagent.detect.topic_rest``. A cadence that is unknown: an hour. In a group without members (`assign()`, Flink) three commits of the partition must be missing besides.
 Holds too where several members failed at the record (``failed_again``): the partition has stood for longer than `hold`, its
 former holder's other partitions went on elsewhere, and its new holder stands as well, for longer than its fetch may take, with
@@ -111,6 +111,7 @@ def _finding(model: GroupModel, stands: list[_Stands]) -> Finding:
         "other_members_failed": failed_again(model, at, clock),
         "handed_over": bool(clock.handed_over),
         "member_went_on": _went_on(model, at, clock),
+        "only_partition": _alone(model, at),
     }
     behind = float(model.age[0][at])
     return Finding(
@@ -127,7 +128,9 @@ def _finding(model: GroupModel, stands: list[_Stands]) -> Finding:
 
 def is_proven(finding: Finding) -> bool:
     """Whether a record is the cause for certain: its member had time for it, or several failed at it."""
-    return bool(finding.evidence.get("member_went_on") or finding.evidence.get("other_members_failed"))
+    e = finding.evidence
+    went_on = e.get("member_went_on") and not e.get("only_partition")
+    return bool(went_on or e.get("other_members_failed"))
 
 
 def _went_on(model: GroupModel, at: int, clock: Standing) -> bool:
@@ -211,26 +214,29 @@ def _also_waited(model: GroupModel, rows: Flags, handed_over: int) -> list[int]:
 
 def limit_s(model: GroupModel, at: int) -> float:
     """For how long this partition may be passed over before a record is blamed, s."""
-    usual = max(habit(model.state.habits, kind, model.now) for kind in ("passed_over", "idle"))
-    limit = _limit_s(model, at, usual)
-    # Of one partition, nothing tells a topic that is paused on purpose from a record that cannot be processed.
-    return limit if not _alone(model, at) else NOT_CHANCE * limit
+    return _limit_s(model, at, "passed_over", "idle")
 
 
 def _topic_limit_s(model: GroupModel, at: int) -> float:
     """For how long this partition may stand beside a member that is on time with other topics, s: it may read one partition's fetch in
     a thread of its own."""
-    limit = _limit_s(model, at, habit(model.state.habits, "on_time", model.now))
-    return max(limit, fetch_s(model, np.array([at]), int(model.owner[at])))
+    return max(_limit_s(model, at, "on_time"), fetch_s(model, np.array([at]), int(model.owner[at])))
 
 
-def _limit_s(model: GroupModel, at: int, usual: float) -> float:
-    topic = model.lags.topics[model.lags.topic[at]]
-    limit, cadence = max(model.policy.hold, CLEARLY * usual), cadence_s(model, topic)
+def _limit_s(model: GroupModel, at: int, *kinds: str) -> float:
+    usual = max(habit(model.state.habits, kind, model.now) for kind in kinds)
+    limit = max(model.policy.hold, CLEARLY * usual)
+    # Of one partition, nothing tells a topic that is paused on purpose from a record that cannot be processed.
+    return (NOT_CHANCE if _alone(model, at) else 1) * max(limit, _unknown_s(model, at))
+
+
+def _unknown_s(model: GroupModel, at: int) -> float:
+    """What its commits do not show, s."""
+    cadence = cadence_s(model, model.lags.topics[model.lags.topic[at]])
     if cadence is None:
-        return max(limit, LONGEST_GAP_S)
+        return LONGEST_GAP_S
     # Each partition of a group without members may have a reader that commits at times of its own.
-    return limit if model.by_member else max(limit, NOT_CHANCE * cadence)
+    return 0.0 if model.by_member else NOT_CHANCE * cadence
 
 
 def _alone(model: GroupModel, at: int) -> bool:
@@ -262,6 +268,8 @@ def _beside(finding: Finding) -> str:
             else "through restarts of its member"
         )
         return f"{where}, while other partitions move: most likely a record that cannot be processed"
+    if finding.evidence["only_partition"] and finding.evidence["member_went_on"]:
+        return "while its member went on with other topics: either its application pauses the topic, or the record cannot be processed"
     if finding.evidence["member_went_on"]:
         return "while its member went on with newer records of other partitions: most likely a record that cannot be processed"
     return "while its member goes on committing: either the member hangs, or the record cannot be processed"

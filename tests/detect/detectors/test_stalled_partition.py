@@ -91,13 +91,19 @@ def test_a_longer_pause_that_ended_by_itself_lifts_the_threshold(group: Make) ->
     assert leading(forgotten) == "stalled"
 
 
-def test_the_only_partition_of_a_topic_beside_others_waits_three_times_as_long(group: Make) -> None:
+@pytest.mark.parametrize("kind", ["idle_s", "on_time_s"])
+def test_the_only_partition_of_a_topic_beside_others_waits_three_times_as_long(
+    group: Make, kind: str
+) -> None:
     """Nothing tells a topic that is paused on purpose from a record that cannot be processed."""
     made = group({"t": [STANDS], "u": [FINE, FINE]}, {"m0": {"t": [0], "u": [0]}, "m1": {"u": [1]}})
-    stands = {key: replace(c, idle_s=880.0) for key, c in made.look().state.standing.items()}
+    stands = {key: replace(c, **{kind: 880.0}) for key, c in made.look().state.standing.items()}
+    model, found = made.looked(Policy(hold=250), standing=stands)
 
     assert leading(made.looked(standing=stands)[1]) == "balanced"
-    assert leading(made.looked(Policy(hold=250), standing=stands)[1]) == "stalled"
+    assert leading(found) == "stalled"
+    assert "either its application pauses the topic, or" in stalled_partition.reason(model, found[0])
+    assert made_of(model, found[0])[0].type is ActionType.RESTART_MEMBER
 
 
 @pytest.mark.parametrize("kind", ["idle_s", "on_time_s"])

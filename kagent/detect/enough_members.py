@@ -175,10 +175,13 @@ def needed(model: GroupModel) -> Needed:
 
 
 def too_much_for_any(model: GroupModel) -> Longs:
-    """The partitions that get more than a usual member can do, which no number of members changes."""
+    """The partitions that get more than a usual member can do, which no number of members changes. Never one whose holder is on time with it."""
     capacity = capacity_of(model)
-    inflow = model.columns.usual_rates * model.cost
-    return np.flatnonzero(model.counted & (inflow >= capacity)) if capacity else np.zeros(0, np.int64)
+    if capacity is None:
+        return np.zeros(0, np.int64)
+    late = model.lateness >= LatenessLimits.of(model.policy).on_time
+    rows = np.flatnonzero(model.counted & (model.columns.usual_rates * model.cost >= capacity))
+    return rows[late[model.owner[rows]]]
 
 
 def enough_now(model: GroupModel, load: GroupLoad) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 from kagent.detect.capacity import PRIOR_SD, PRIOR_WEIGHT, RESOLVED
 from kagent.detect.state import Window
 from kagent.lag.bound import Bound
-from kagent.lag.chance import TAIL, UNSEEN, Z
+from kagent.lag.chance import NOT_CHANCE, TAIL, UNSEEN, Z
 from kagent.lag.measure import Floats
 
 COST_SD = log(TAIL)
@@ -74,9 +74,10 @@ class BusyMix:
         return dict(zip(self.topics, (found / found.mean()).tolist(), strict=True))
 
     def _bound(self, cost: Floats) -> Floats:
-        """By how much to lower these costs of topics that no busy member read: so that every member that is on time has the time for them. Of the
-        others the windows tell, and who does more than they allow is the faster machine."""
-        unseen = ~self.rows.any(axis=0)
+        """By how much to lower these costs of topics of which the busy windows tell nothing: so that every member that is on time has the time for
+        them. Of the others the windows tell, and who does more than they allow is the faster machine."""
+        # Less of a window than windows resolve: one record beside a hundred of another topic shows no cost.
+        unseen = (self.rows * cost).max(axis=0) < 1 / SHARES
         left, taken = 1 - self.bounds[:, ~unseen] @ cost[~unseen], self.bounds[:, unseen] @ cost[unseen]
         bounds = (taken > left) & (left > 0)
         reads = bounds[:, None] & (self.bounds > 0)
@@ -95,7 +96,8 @@ class BusyMix:
     def _noise(self) -> float:
         """The variance of the windows' lengths that no costs explain: whatever is known of costs beforehand."""
         free = len(self.rows) - len(self.topics)
-        if free <= 0:
+        # With one window or two more than topics, some costs explain them all by chance.
+        if free < NOT_CHANCE:
             return PRIOR_SD**2
         found = np.linalg.lstsq(self.rows, np.ones(len(self.rows)), rcond=None)[0]
         left = float(((self.rows @ found - 1) ** 2).sum())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from hypothesis import given
@@ -10,8 +12,9 @@ from hypothesis import strategies as st
 
 from kagent.detect.capacity import USABLE
 from kagent.detect.dealing import dealt
-from kagent.detect.enough_members import GroupLoad
+from kagent.detect.enough_members import GroupLoad, too_much_for_any
 from kagent.strategies.ranges import shares
+from tests.fixtures.findings import FINE, LATE
 
 
 def load(inflow: list[float], capacity: float, backlog: float = 0.0) -> GroupLoad:
@@ -89,3 +92,14 @@ def test_each_topic_gives_every_member_as_many_as_range_does(sizes: list[int], c
 
     for code, size in enumerate(sizes):
         assert np.bincount(takers[pile == code], minlength=count).tolist() == shares(size, count).tolist()
+
+
+def test_a_partition_whose_holder_is_on_time_with_it_is_not_too_much_for_a_member(
+    group: Callable[..., Any],
+) -> None:
+    late, large = {**LATE, "rate": 110}, {**FINE, "rate": 260}
+    made = group({"t": [late, late, large]}, {"m0": {"t": [0, 1]}, "m1": {"t": [2]}})
+    behind = group({"t": [late, late, {**large, "lag": 60_000}]}, {"m0": {"t": [0, 1]}, "m1": {"t": [2]}})
+
+    assert too_much_for_any(made.look(members=made.at_work({"m0": 200}, ["m0"]))).tolist() == []
+    assert too_much_for_any(behind.look(members=behind.at_work({"m0": 200}, ["m0"]))).tolist() == [2]

@@ -10,10 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kagent.detect.capacity import PRIOR_SD
 from kagent.detect.record_costs import BusyMix
 from kagent.detect.state import Window
 
 NOW = 1_700_000_000_000
+
+
+def window(a: int, b: int) -> Window:
+    """Thirty seconds in which so many records of two topics were processed."""
+    return Window(NOW, 30.0, {"a": a, "b": b})
 
 
 def _costs(members: Sequence[Sequence[Window]]) -> dict[str, float]:
@@ -155,3 +161,20 @@ def test_figures_for_people_are_in_records_of_what_arrives(group: Callable[..., 
     assert model.records_per_work() == pytest.approx(1.0)
     assert costly.records_per_work() == pytest.approx(0.5)
     assert [costly.records_per_work(at) for at in (0, 1)] == [pytest.approx(1.0), pytest.approx(1 / 3)]
+
+
+def test_a_window_or_two_more_than_topics_show_no_noise() -> None:
+    """Some costs explain so few windows by chance: here three windows of two topics exactly, though each strays by a fifth."""
+    few = [window(10, 240), window(14, 236), window(12, 238)]
+
+    assert BusyMix.of([few])._noise == PRIOR_SD**2
+    assert BusyMix.of([[*few, window(11, 239), window(13, 237)]])._noise < PRIOR_SD**2
+
+
+def test_a_single_record_beside_many_of_another_topic_does_not_lift_the_bound_of_its_cost() -> None:
+    on_time = [{"a": 30.0}]
+    without = BusyMix.of([[window(0, 100), window(0, 101)]], on_time).costs
+    single = BusyMix.of([[window(0, 100), window(1, 101)]], on_time).costs
+
+    assert without["a"] < without["b"]
+    assert single["a"] / single["b"] == pytest.approx(without["a"] / without["b"], rel=0.1)

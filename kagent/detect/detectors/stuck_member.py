@@ -27,7 +27,7 @@ from kagent.detect.signs import BEHIND
 from kagent.detect.standstill import waits_since
 from kagent.lag.chance import CLEARLY, NOT_CHANCE
 from kagent.lag.measure import Longs
-from kagent.text import shown, span
+from kagent.text import counted, shown, span
 
 VERDICT = Verdict.STUCK_MEMBER
 SPREAD = False
@@ -134,12 +134,12 @@ def reason(model: GroupModel, finding: Finding) -> str:
     who, more = shown(e["members"][0]), len(e["members"]) - 1
     if not model.by_member:
         # The coordinator has no members of such a group, so none can be in it.
-        others = f" and {more} more readers" if more else ""
+        others = f" and {counted(more, 'more reader')}" if more else ""
         return (
             f"{who}{others} committed nothing new for {span(e['stands_s'])} though records wait ({span(finding.behind)} behind), while other "
             "readers of the group went on."
         )
-    others = f" and {more} more members are" if more else " is"
+    others = f" and {counted(more, 'more member')} are" if more else " is"
     return (
         f"{who}{others} in the group but committed nothing new for {span(e['stands_s'])} though records wait ({span(finding.behind)} behind), "
         f"while other members went on: {'they hang, or their' if more else 'it hangs, or its'} commits fail."

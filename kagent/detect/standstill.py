@@ -43,7 +43,7 @@ def advance(
 
 
 def excluded_from(columns: ObservedColumns, state: JudgeState, policy: Policy) -> Flags:
-    """Partitions that have been passed over, or idle beside, for so long that they say nothing of their member's work: as long as
+    """Partitions that have been passed over, or idle or on time beside, for so long that they say nothing of their member's work: as long as
     another member must fall behind."""
     out = np.zeros(len(columns.lags), bool)
     if not state.standing:
@@ -52,7 +52,7 @@ def excluded_from(columns: ObservedColumns, state: JudgeState, policy: Policy) -
     place = columns.lags.places
     # Over the few clocks, not over all partitions: in a healthy group there is none.
     for key, clock in state.standing.items():
-        if key in place and clock.stood_s > limit:
+        if key in place and max(clock.stood_s, clock.on_time_s) > limit:
             out[place[key]] = True
     return out
 

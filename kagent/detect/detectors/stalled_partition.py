@@ -112,6 +112,7 @@ def _finding(model: GroupModel, stands: list[_Stands]) -> Finding:
         "handed_over": bool(clock.handed_over),
         "member_went_on": _went_on(model, at, clock),
         "only_partition": _alone(model, at),
+        "whole_share": _whole_share(model, at, clock),
     }
     behind = float(model.age[0][at])
     return Finding(
@@ -129,7 +130,7 @@ def _finding(model: GroupModel, stands: list[_Stands]) -> Finding:
 def is_proven(finding: Finding) -> bool:
     """Whether a record is the cause for certain: its member had time for it, or several failed at it."""
     e = finding.evidence
-    went_on = e.get("member_went_on") and not e.get("only_partition")
+    went_on = e.get("member_went_on") and not (e.get("only_partition") or e.get("whole_share"))
     return bool(went_on or e.get("other_members_failed"))
 
 
@@ -246,6 +247,14 @@ def _alone(model: GroupModel, at: int) -> bool:
     return bool(np.count_nonzero(topic) == 1 and np.count_nonzero(beside) > 1)
 
 
+def _whole_share(model: GroupModel, at: int, clock: Standing) -> bool:
+    """Whether all that its member reads of the topic, several partitions, has stood since the same minute: no record does that."""
+    mine = model.relevant & (model.owner == model.owner[at]) & (model.lags.topic == model.lags.topic[at])
+    waits = mine & (model.columns.waiting_since > 0)
+    together = model.lags.moved[mine] <= clock.since + USUAL_GAP_S * 1000
+    return bool(model.by_member and np.count_nonzero(waits) > 1 and together.all())
+
+
 def reason(model: GroupModel, finding: Finding) -> str:
     """The sentence of the message."""
     e = finding.evidence
@@ -270,6 +279,8 @@ def _beside(finding: Finding) -> str:
         return f"{where}, while other partitions move: most likely a record that cannot be processed"
     if finding.evidence["only_partition"] and finding.evidence["member_went_on"]:
         return "while its member went on with other topics: either its application pauses the topic, or the record cannot be processed"
+    if finding.evidence["whole_share"] and finding.evidence["member_went_on"]:
+        return "like all that its member reads of the topic, while it went on with other topics: what reads the topic there hangs, or pauses"
     if finding.evidence["member_went_on"]:
         return "while its member went on with newer records of other partitions: most likely a record that cannot be processed"
     return "while its member goes on committing: either the member hangs, or the record cannot be processed"

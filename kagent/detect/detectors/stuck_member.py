@@ -10,7 +10,8 @@ Severity: page from `page_behind` on, else ticket.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from kagent.detect.remedies import Remedy
 from kagent.detect.signs import BEHIND
 from kagent.detect.standstill import waits_since
 from kagent.lag.chance import CLEARLY, NOT_CHANCE
+from kagent.lag.log_ends import PAUSE
 from kagent.lag.measure import Longs
 from kagent.text import counted, shown, span
 
@@ -120,6 +122,8 @@ def _finding(model: GroupModel, members: list[int], whole: bool) -> Finding:
         "whole_group": whole,
         # The shortest: the sentence is about all of them.
         "stands_s": round((model.as_of - int(since.max(initial=0))) / 1000),
+        # From the first sample that tells of them.
+        "at_least": bool(since.max(initial=0) <= model.known_since(np.flatnonzero(mine)) + PAUSE),
         "unread": int(lags.shown[mine].sum()),
     }
     behind = float(model.age[0][mine].max(initial=0.0))
@@ -130,17 +134,22 @@ def reason(model: GroupModel, finding: Finding) -> str:
     """The sentence of the message."""
     e = finding.evidence
     if e["whole_group"]:
-        return f"No member has made progress for {span(e['stands_s'])}; {e['unread']:,} records wait."
+        return f"No member has made progress for {_at_least(e, e['stands_s'])}; {e['unread']:,} records wait."
     who, more = shown(e["members"][0]), len(e["members"]) - 1
     if not model.by_member:
         # The coordinator has no members of such a group, so none can be in it.
         others = f" and {counted(more, 'more reader')}" if more else ""
         return (
-            f"{who}{others} committed nothing new for {span(e['stands_s'])} though records wait ({span(finding.behind)} behind), while other "
+            f"{who}{others} committed nothing new for {_at_least(e, e['stands_s'])} though records wait ({_at_least(e, finding.behind)} behind), while other "
             "readers of the group went on."
         )
     others = f" and {counted(more, 'more member')} are" if more else " is"
     return (
-        f"{who}{others} in the group but committed nothing new for {span(e['stands_s'])} though records wait ({span(finding.behind)} behind), "
+        f"{who}{others} in the group but committed nothing new for {_at_least(e, e['stands_s'])} though records wait ({_at_least(e, finding.behind)} behind), "
         f"while other members went on: {'they hang, or their' if more else 'it hangs, or its'} commits fail."
     )
+
+
+def _at_least(evidence: Mapping[str, Any], seconds: float) -> str:
+    """This long; at least so, where it had lasted before the first log end was known."""
+    return f"at least {span(seconds)}" if evidence["at_least"] else span(seconds)

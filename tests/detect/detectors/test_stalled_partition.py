@@ -121,6 +121,20 @@ def test_a_topic_that_goes_on_elsewhere_is_not_paused_on_purpose(group: Make, ki
     assert [after(280), after(320)] == ["balanced", "stalled"]
 
 
+def test_where_all_that_a_member_reads_of_a_topic_stands_no_record_is_blamed(group: Make) -> None:
+    """Two bad records at once are no likely cause: the thread that reads the topic hangs, or pauses."""
+    topics = {"t": [STANDS, STANDS, FINE, FINE], "u": [FINE, FINE]}
+    made = group(topics, {"m0": {"t": [0, 1], "u": [0]}, "m1": {"t": [2, 3], "u": [1]}})
+    stands = {key: replace(c, on_time_s=320.0) for key, c in made.look().state.standing.items()}
+    model, found = made.looked(standing=stands)
+    first, second, *_ = made_of(model, found[0])
+
+    assert "like all that its member reads of the topic" in stalled_partition.reason(model, found[0])
+    assert (first.type, second.type) == (ActionType.RESTART_MEMBER, ActionType.SKIP_OR_FIX_RECORD)
+    assert (second.feasible, "--reset-offsets" in second.how) == ("unknown", False)
+    assert model.excluded.tolist() == [True, True, False, False, False, False]
+
+
 def test_a_group_whose_cadence_nobody_knows_waits_an_hour(group: Make) -> None:
     made = group(TOPIC, FOUR)
     model = made.look(standing=made.stood())

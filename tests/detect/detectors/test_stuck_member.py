@@ -227,3 +227,20 @@ def test_a_member_that_hangs_when_kagent_first_looks_is_told_within_ten_minutes(
     world.ends = EndHistory(6)
 
     assert told(world, 600) == ["stuck_member"]
+
+
+@pytest.mark.parametrize(
+    ("age", "words"), [(900, "nothing new for 15 min"), (4000, "nothing new for at least 60 min")]
+)
+def test_a_silence_from_before_the_first_log_end_has_lasted_at_least_since_then(
+    group: Make, age: int, words: str
+) -> None:
+    made = group(
+        {"t": [{**SILENT, "age": age}, FINE, FINE, FINE]}, {"m0": {"t": [0]}, "m1": {"t": [1, 2, 3]}}
+    )
+    name = made.look().names[0]
+    silence = {name: MemberState(silent_s=4000.0, silent_seen=NOW - 2500)}
+    model, found = made.looked(members=silence)
+
+    assert leading(found) == "stuck_member"
+    assert words in stuck_member.reason(model, found[0])

@@ -87,13 +87,14 @@ def _standing(model: GroupModel) -> Iterator[_Stands]:
 
 
 def _longest(model: GroupModel, at: int, clock: Standing) -> _Stands:
-    """By what its siblings were given, or, where that is for too long, by what other topics were."""
+    """By what its siblings were given, or, where that is for longer, by what other topics were."""
+    stood = _Stands(clock.stood_s, limit_s(model, at), at, clock)
+    if stood.length_s > stood.limit_s or clock.on_time_s <= clock.stood_s:
+        return stood
     # The cheap bound first: the limit asks for log ends, and nearly every clock is far below.
-    if clock.on_time_s > model.policy.hold:
-        limit = _topic_limit_s(model, at)
-        if clock.on_time_s > limit:
-            return _Stands(clock.on_time_s, limit, at, clock)
-    return _Stands(clock.stood_s, limit_s(model, at), at, clock)
+    cheap = _limit_s(model, at, "on_time")
+    limit = _topic_limit_s(model, at) if clock.on_time_s > cheap else cheap
+    return _Stands(clock.on_time_s, limit, at, clock)
 
 
 def _finding(model: GroupModel, stands: list[_Stands]) -> Finding:

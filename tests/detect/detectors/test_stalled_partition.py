@@ -118,7 +118,11 @@ def test_a_topic_that_goes_on_elsewhere_is_not_paused_on_purpose(group: Make, ki
         stands = {key: replace(c, **{kind: seconds}) for key, c in made.look().state.standing.items()}
         return leading(made.looked(standing=stands)[1])
 
+    clocks = made.look().state.standing
+    waits = made.look(standing={key: replace(c, **{kind: 200.0}) for key, c in clocks.items()})
+
     assert [after(280), after(320)] == ["balanced", "stalled"]
+    assert stalled_partition.next_to_find(waits) == (others - 1, 200.0, 300.0)
 
 
 def test_where_all_that_a_member_reads_of_a_topic_stands_no_record_is_blamed(group: Make) -> None:

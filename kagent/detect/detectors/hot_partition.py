@@ -62,6 +62,11 @@ def holds(member: LateMember) -> dict[str, Any] | None:
     }
 
 
+def at_other_costs(member: LateMember) -> dict[str, Any] | None:
+    """The evidence that one partition is hot at other costs of records that the busy windows allow, or None."""
+    return next((hot for case in member.at_other_costs.values() if (hot := holds(case))), None)
+
+
 # Before rebalance: no assignment helps against a partition that is more than a member can do.
 LINES = (Line(holds, VERDICT),)
 

@@ -54,14 +54,9 @@ def holds(member: LateMember) -> dict[str, Any] | None:
         return None
     now = model.longest_drain
     saves = _gains(model, now, best) and model.skew >= model.policy.threshold
-    if not (np.isinf(now) or saves) or _may_be_hot(member):
+    if not (np.isinf(now) or saves) or hot_partition.at_other_costs(member):
         return None
     return _evidence(member, best, enough=True)
-
-
-def _may_be_hot(member: LateMember) -> bool:
-    """Whether at other costs of records that the busy windows allow one partition is more than any member can do."""
-    return any(hot_partition.holds(case) for case in member.at_other_costs.values())
 
 
 def _gains(model: GroupModel, now_s: float, best_s: float) -> bool:
@@ -80,7 +75,8 @@ def may_help(member: LateMember) -> dict[str, Any] | None:
         and _gains(member.model, float(member.model.drain_low.max()), member.best_for_optimist)
     ):
         return _evidence(member, member.best_for_optimist, enough=False)
-    if member.measured and member.never_drains and np.isfinite(member.best) and _may_be_hot(member):
+    likely = member.measured and member.never_drains and np.isfinite(member.best)
+    if likely and hot_partition.at_other_costs(member):
         return _evidence(member, member.best, enough=False)
     for (topic, share), case in member.at_other_costs.items():
         if _gets_more(case) and np.isfinite(case.best):

@@ -42,7 +42,8 @@ def holds(member: LateMember) -> dict[str, Any] | None:
         return None
     # While it is not known which topic costs the time, another assignment might do: then members are not what is missing.
     # Nor where at such costs one partition is more than any member can do.
-    if any(np.isfinite(case.best) or hot_partition.holds(case) for case in member.at_other_costs.values()):
+    does = any(np.isfinite(case.best) for case in member.at_other_costs.values())
+    if does or hot_partition.at_other_costs(member):
         return None
     model = member.model
     arrives, usual = float(model.inflow.mid.sum()), model.capacity.usual
@@ -82,7 +83,7 @@ def _may_be_hot(member: LateMember) -> dict[str, Any] | None:
     catches up at the likeliest ones."""
     if not member.measured or np.isfinite(member.best_for_optimist):
         return None
-    return next((hot for case in member.at_other_costs.values() if (hot := hot_partition.holds(case))), None)
+    return hot_partition.at_other_costs(member)
 
 
 # What drains, however slowly, does not lack members.

@@ -204,7 +204,9 @@ def of_members(found: Sequence[Estimate | None], keeps_up_with: Floats) -> Capac
     measured = np.array([f is not None for f in found], bool)
     low, mid, high = (np.array([f[i] if f else 0.0 for f in found]) for i in range(3))
     if measured.any():
-        usual, fastest = median(mid[measured].tolist()), float(high[measured].max())
+        usual = median(mid[measured].tolist())
+        # It may be one that was never busy: what that keeps up with, another machine can do as well.
+        fastest = float(np.where(measured, high, keeps_up_with).max())
     else:
         usual = fastest = 0.0
     # Replicas of one deployment are alike until one of them is measured to be different.

@@ -109,6 +109,13 @@ def test_who_was_never_busy_is_taken_for_a_usual_one_and_can_do_what_it_keeps_up
     assert (found.rate.high >= found.rate.mid).all()
 
 
+def test_who_was_never_busy_may_be_as_fast_as_another_that_keeps_up_with_more() -> None:
+    # The late member gets 200, but does not keep up with that.
+    found = capacity.of_members([(90.0, 100.0, 110.0), None, None], np.array([200.0, 30.0, 140.0]))
+
+    assert found.rate.high.tolist() == [110.0, 140.0, 140.0]
+
+
 @pytest.mark.parametrize(("gap", "length"), [(1, 30), (5, 30), (20, 60), (300, 90)])
 def test_a_window_lasts_three_gaps_within_half_a_minute_and_one_and_a_half(gap: float, length: float) -> None:
     assert capacity.window_length_s(gap, Policy()) == pytest.approx(length)

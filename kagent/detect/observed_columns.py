@@ -74,6 +74,14 @@ class ObservedColumns:
         """How many members there are."""
         return len(self.units.names)
 
+    def same_member(self, at: int) -> Flags:
+        """The relevant partitions of the member that holds this one, which is one of them."""
+        return np.asarray(self.relevant & (self.owner == self.owner[at]))
+
+    def same_topic(self, at: int) -> Flags:
+        """The relevant partitions of this one's topic, which is one of them."""
+        return np.asarray(self.relevant & (self.lags.topic == self.lags.topic[at]))
+
     def moved_together(self, rows: Longs) -> MovedTogether:
         """The units that these partitions make up: partitions, or partition numbers of co-partitioned topics."""
         _, first, code = np.unique(self.unit[rows], return_index=True, return_inverse=True)

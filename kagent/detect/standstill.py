@@ -247,10 +247,10 @@ def _clock(group: ObservedColumns, at: int, known: Standing | None, assigned_at:
     # Only a newer commit of the member advances a clock: an evaluation that is repeated adds nothing, nor does blind time.
     if now <= clock.seen:
         return clock
-    beside = group.relevant & (group.owner == group.owner[at])
+    beside = group.same_member(at)
     beside[at] = False
     # Of the same topic: an application may read one topic before another on purpose (pause() and resume()), never one record.
-    siblings = beside & (group.lags.topic == group.lags.topic[at])
+    siblings = beside & group.same_topic(at)
     # Java hands out the fetch of one partition to its end before it begins the next, so waiting for a turn is healthy:
     # https://github.com/apache/kafka/blob/4.3.0/clients/src/main/java/org/apache/kafka/clients/consumer/internals/FetchCollector.java
     # What they did beside another member is no turn of theirs.
@@ -277,7 +277,7 @@ def _is_idle(group: ObservedColumns, at: int, beside: Flags, since: int) -> bool
     the topic, the topic must be read elsewhere."""
     if (group.waiting_since[beside] > 0).any():
         return False
-    siblings = beside & (group.lags.topic == group.lags.topic[at])
+    siblings = beside & group.same_topic(at)
     return bool(siblings.any()) or _reads_topic(group, at, since, int(group.committed_at[group.owner[at]]))
 
 
@@ -288,7 +288,7 @@ def _is_on_time(group: ObservedColumns, at: int, since: int, before: int) -> boo
     # After a longer time without a commit it comes back from a rest.
     if now - before > 1000 * max(USUAL_GAP_S, NOT_CHANCE * float(group.gap[owner])):
         return False
-    goes_on = group.relevant & (group.owner == owner) & (group.lags.moved > since)
+    goes_on = group.same_member(at) & (group.lags.moved > since)
     waiting = group.waiting_since[goes_on]
     late = ((waiting > 0) & (waiting < before)).any()
     other_topics = (group.lags.topic[goes_on] != group.lags.topic[at]).any()
@@ -297,7 +297,7 @@ def _is_on_time(group: ObservedColumns, at: int, since: int, before: int) -> boo
 
 def _topic_rests(group: ObservedColumns, at: int, before: int) -> bool:
     """Whether no member reads the partition's topic: records wait in others of it as well, and none has moved since ``before`` (ms)."""
-    same = group.relevant & (group.lags.topic == group.lags.topic[at])
+    same = group.same_topic(at)
     waiting = np.count_nonzero(same & (group.waiting_since > 0))
     # Of one partition alone, nothing tells a topic that no member reads from a record that cannot be processed.
     return bool(waiting > 1 and (group.lags.moved[same] <= before).all())
@@ -306,7 +306,7 @@ def _topic_rests(group: ObservedColumns, at: int, before: int) -> bool:
 def _reads_topic(group: ObservedColumns, at: int, since: int, now: int) -> bool:
     """Whether the group reads the partition's topic, for all that is known: another partition of it, of whichever member, has been given records that
     arrived later, or there is no other. Of a topic that is read late on purpose, as one of retries, none is."""
-    others = group.relevant & (group.lags.topic == group.lags.topic[at])
+    others = group.same_topic(at)
     others[at] = False
     if not others.any():
         return True

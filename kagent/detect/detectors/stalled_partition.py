@@ -161,8 +161,7 @@ def stands_through(model: GroupModel) -> bool:
 
 def _others(model: GroupModel, at: int) -> Flags:
     """Other partitions of the topic with something unread lately."""
-    same = model.lags.topic == model.lags.topic[at]
-    others = np.asarray(model.relevant & same & (model.lags.inflow > 0), np.bool_)
+    others = model.columns.same_topic(at) & (model.lags.inflow > 0)
     others[at] = False
     return others
 
@@ -186,7 +185,7 @@ def _crash_loop(model: GroupModel, at: int, clock: Standing) -> bool:
 def _had_no_turn(model: GroupModel, at: int) -> bool:
     """Whether its holder may not have come to it in the lives that it had: something else of it waits as well, and has not moved in the latest
     three of them either."""
-    beside = model.relevant & (model.owner == model.owner[at]) & (model.columns.waiting_since > 0)
+    beside = model.columns.same_member(at) & (model.columns.waiting_since > 0)
     beside[at] = False
     latest = [time for time, _ in model.state.generations][-NOT_CHANCE:]
     return model.owner[at] >= 0 and bool((model.lags.moved[beside] < min(latest, default=0)).any())
@@ -196,7 +195,7 @@ def _new_holder_stands(model: GroupModel, at: int, clock: Standing) -> bool:
     holder = int(model.owner[at])
     if not clock.handed_over or holder < 0:
         return False
-    mine = model.relevant & (model.owner == holder)
+    mine = model.columns.same_member(at)
     # It may have fetched all that waits, and commit nothing until that is done.
     needed_s = max(USUAL_GAP_S, fetch_s(model, np.flatnonzero(mine), holder))
     if (model.as_of - clock.handed_over) / 1000 < needed_s:
@@ -243,14 +242,13 @@ def _unknown_s(model: GroupModel, at: int) -> float:
 
 def _alone(model: GroupModel, at: int) -> bool:
     """Whether it is the only partition of its topic, on a member that reads other topics too."""
-    beside = (model.owner == model.owner[at]) & model.relevant
-    topic = model.relevant & (model.lags.topic == model.lags.topic[at])
-    return bool(np.count_nonzero(topic) == 1 and np.count_nonzero(beside) > 1)
+    partitions, held = model.columns.same_topic(at), model.columns.same_member(at)
+    return bool(np.count_nonzero(partitions) == 1 and np.count_nonzero(held) > 1)
 
 
 def _whole_share(model: GroupModel, at: int, clock: Standing) -> bool:
     """Whether all that its member reads of the topic, several partitions, has stood since the same minute: no record does that."""
-    mine = model.relevant & (model.owner == model.owner[at]) & (model.lags.topic == model.lags.topic[at])
+    mine = model.columns.same_member(at) & model.columns.same_topic(at)
     waits = mine & (model.columns.waiting_since > 0)
     together = model.lags.moved[mine] <= clock.since + USUAL_GAP_S * 1000
     return bool(model.by_member and np.count_nonzero(waits) > 1 and together.all())

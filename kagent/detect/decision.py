@@ -14,6 +14,7 @@ from kagent.contract.recommendation import Verdict
 from kagent.detect import evidence, inflow_swings, spells
 from kagent.detect.detectors import MOVES_CURE, OF, ORDER, STANDING, data_loss, skew
 from kagent.detect.evidence import COMMITS_RARE
+from kagent.detect.extrapolation import may_be_on_purpose
 from kagent.detect.finding import NO_PROGRESS, ROWS, Finding
 from kagent.detect.group_model import GroupModel, observe
 from kagent.detect.late_member import LateMember, Line
@@ -156,12 +157,18 @@ def _finding(
 def _line_needs_s(member: LateMember, line: Line | None, limits: evidence.LatenessLimits) -> float:
     """How long the member must have been late and growing for this line, s: at least what its group needs."""
     model = member.model
-    need = evidence.growing_need_s(model.state, model.now, model.policy)
+    need = max(evidence.growing_need_s(model.state, model.now, model.policy), _on_purpose_need_s(member))
     # What holds for an optimist alone waits until the intervals are narrower: with 60 s, of 89 sick archetypes (five seeds each) three
     # opened with such a verdict and had another one minutes later, with 180 s none.
     if line is None or line.verdict is None or (line.likely and not _slowed_down(member)):
         return need
     return max(need, model.policy.evidence * limits.draining_need)
+
+
+def _on_purpose_need_s(member: LateMember) -> float:
+    """How long it must have been late at least where it may be so on purpose, s: as long as anybody waits for a drain, or until its lateness is measured."""
+    spell = member.model.member_state(member.at).spell
+    return member.model.policy.await_drain if may_be_on_purpose(member.model, member.at, spell) else 0.0
 
 
 def _slowed_down(member: LateMember) -> bool:
@@ -190,7 +197,10 @@ def _missing(
         return _agreed(known.spell, line)
     if line.verdict in MOVES_CURE and not member.never_drains:
         ratio = member.speed[1] / member.inflow[1] if member.inflow[1] > 0 else float("inf")
-        least = evidence.draining_need_s(member.model.state, member.model.now, member.model.policy)
+        least = max(
+            evidence.draining_need_s(member.model.state, member.model.now, member.model.policy),
+            _on_purpose_need_s(member),
+        )
         if evidence.enough_drain(known, least, ratio, limits):
             return _agreed(known.backlog, line)
     return "evidence"

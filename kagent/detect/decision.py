@@ -167,8 +167,7 @@ def _line_needs_s(member: LateMember, line: Line | None, limits: evidence.Latene
 
 def _on_purpose_need_s(member: LateMember) -> float:
     """How long it must have been late at least where it may be so on purpose, s: as long as anybody waits for a drain, or until its lateness is measured."""
-    spell = member.model.member_state(member.at).spell
-    return member.model.policy.await_drain if may_be_on_purpose(member.model, member.at, spell) else 0.0
+    return member.model.policy.await_drain if may_be_on_purpose(member.model, member.at) else 0.0
 
 
 def _slowed_down(member: LateMember) -> bool:
@@ -197,10 +196,8 @@ def _missing(
         return _agreed(known.spell, line)
     if line.verdict in MOVES_CURE and not member.never_drains:
         ratio = member.speed[1] / member.inflow[1] if member.inflow[1] > 0 else float("inf")
-        least = max(
-            evidence.draining_need_s(member.model.state, member.model.now, member.model.policy),
-            _on_purpose_need_s(member),
-        )
+        needs = evidence.draining_need_s(member.model.state, member.model.now, member.model.policy)
+        least = max(needs, _on_purpose_need_s(member))
         if evidence.enough_drain(known, least, ratio, limits):
             return _agreed(known.backlog, line)
     return "evidence"

@@ -10,8 +10,6 @@ from dataclasses import replace
 from math import sqrt
 from statistics import NormalDist
 
-import numpy as np
-
 from kagent.detect.capacity import pooled_variance
 from kagent.detect.evidence import LatenessLimits
 from kagent.detect.group_model import GroupModel
@@ -43,31 +41,16 @@ def older_of_topics(model: GroupModel, at: int, topics: Mapping[str, float]) -> 
     return found
 
 
-def may_be_on_purpose(model: GroupModel, at: int, spell: Spell | None) -> bool:
+def may_be_on_purpose(model: GroupModel, at: int) -> bool:
     """Whether all that a member is late with may be read late on purpose: topics that everyone who holds them reads late, beside others that it reads on
     time, and whose records that wait are older than the known log ends. Nothing tells such a delay from too little speed until these reach back."""
+    spell = model.member_state(at).spell
     if spell is None or not spell.older:
         return False
-    late = _late_topics(model, at)
-    if not 0 < len(late) < len(model.topics_of(model.held_of(at))):
-        return False
-    return late <= spell.older.keys() and all(_all_read_late(model, topic) for topic in late)
-
-
-def _late_topics(model: GroupModel, at: int) -> set[str]:
-    """The topics that a member reads late."""
-    held = model.held_of(at)
-    # One that holds a single topic is as late as that.
-    topics = model.topic_lateness_at_commit(at) or dict.fromkeys(
-        model.topics_of(held), float(model.lateness_at_commit[at])
-    )
-    limit = LatenessLimits.of(model.policy).on_time
-    return {topic for topic, late_s in topics.items() if late_s >= limit}
-
-
-def _all_read_late(model: GroupModel, topic: str) -> bool:
-    holders = np.unique(model.owner[model.counted & (model.lags.topic == model.lags.topics.index(topic))])
-    return all(topic in _late_topics(model, holder) for holder in holders.tolist())
+    on_time_s, topics = LatenessLimits.of(model.policy).on_time, model.topic_lateness_at_commit(at)
+    late = {topic for topic, late_s in topics.items() if late_s >= on_time_s}
+    some_on_time = 0 < len(late) < len(topics)
+    return some_on_time and late <= spell.older.keys() and late <= model.unmeasured_read_late_by_all
 
 
 def rescaled(known: MemberState, sample: LatenessSample) -> MemberState:

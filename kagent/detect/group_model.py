@@ -225,6 +225,19 @@ class GroupModel:
         by_code = {code: held[self.lags.topic[held] == code] for code in codes} if len(codes) > 1 else {}
         return {self.lags.topics[code]: self._lateness_of(rows, at) for code, rows in by_code.items()}
 
+    @cached_property
+    def unmeasured_read_late_by_all(self) -> frozenset[str]:
+        """Topics with records that wait from before the known log ends, which everyone who holds them reads late."""
+        spells = (known.spell for known in self.state.members.values())
+        # Asked once a look, and of few topics: for each late member anew, it would cost the square of their number.
+        unmeasured = {topic for spell in spells if spell for topic in spell.older} & {*self.lags.topics}
+        return frozenset(topic for topic in unmeasured if self._all_read_late(topic))
+
+    def _all_read_late(self, topic: str) -> bool:
+        on_time_s = LatenessLimits.of(self.policy).on_time
+        holders = np.unique(self.owner[self.counted & self._is_of(topic)]).tolist()
+        return all(self._lateness_of(self.held_of(at, topic), at) >= on_time_s for at in holders)
+
     def _lateness_of(self, rows: Longs, at: int) -> float:
         """V of these partitions of the member as if it held no others, s."""
         work, comes = (

@@ -12,6 +12,7 @@ import pytest
 from kagent.detect import spells
 from kagent.detect.evidence import LatenessLimits, enough_growth
 from kagent.detect.extrapolation import may_be_on_purpose, rescaled
+from kagent.detect.group_model import GroupModel
 from kagent.detect.lateness_sample import LatenessSample
 from kagent.detect.state import MemberState, Older, Spell
 from kagent.policy import Policy
@@ -93,6 +94,12 @@ BEGUN = spell((500.0, 500.0), Older(400.0, 4.0))
 BOTH = {f"m{n}": {"retry": [n], "main": [n]} for n in range(2)}
 
 
+def with_spell(model: GroupModel, spell: Spell | None) -> GroupModel:
+    """The model in which each member has this spell."""
+    members = dict.fromkeys(model.names, MemberState(spell=spell))
+    return replace(model, state=replace(model.state, members=members))
+
+
 @pytest.mark.parametrize(
     ("retry", "main", "spell", "may_be"),
     [
@@ -108,16 +115,18 @@ def test_what_everyone_reads_late_beside_a_topic_on_time_may_be_late_on_purpose_
     group: Make, retry: list[Partition], main: list[Partition], spell: Spell | None, may_be: bool
 ) -> None:
     model, _ = group({"retry": retry, "main": main}, BOTH).looked()
+    begun = with_spell(model, spell)
 
-    assert may_be_on_purpose(model, model.names.index("app-m0/10.0.0.1"), spell) is may_be
+    assert may_be_on_purpose(begun, begun.names.index("app-m0/10.0.0.1")) is may_be
 
 
 def test_a_topic_that_its_members_hold_alone_may_be_late_on_purpose_too(group: Make) -> None:
     members = {"m0": {"retry": [0], "main": [0]}, "m1": {"retry": [1]}}
     model, _ = group({"retry": [LATE, LATE], "main": [FINE]}, members).looked()
+    begun = with_spell(model, BEGUN)
 
-    assert may_be_on_purpose(model, model.names.index("app-m0/10.0.0.1"), BEGUN)
-    assert not may_be_on_purpose(model, model.names.index("app-m1/10.0.0.1"), BEGUN)
+    assert may_be_on_purpose(begun, begun.names.index("app-m0/10.0.0.1"))
+    assert not may_be_on_purpose(begun, begun.names.index("app-m1/10.0.0.1"))
 
 
 @pytest.mark.slow

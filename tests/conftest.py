@@ -32,6 +32,7 @@ from kagent.embedded import broker as embedded_broker
 from kagent.embedded.broker import Broker, free_port
 from kagent.kafka.acls import Rule
 from kagent.settings import Cluster
+from tests.fixtures.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from tests.fixtures.certificates import Certificates
@@ -162,7 +163,7 @@ class Guarded:
     def allow(self, user: str, rules: list[Rule]) -> None:
         client = AdminClient({"bootstrap.servers": self.root, "log_level": 0})
         for future in client.create_acls([_binding(user, rule) for rule in rules]).values():
-            future.result(15)
+            future.result(PATIENCE_S)
 
     def forbid(self, user: str, rule: Rule) -> None:
         """Take a right away."""
@@ -173,7 +174,7 @@ class Guarded:
         )  # fmt: skip
         client = AdminClient({"bootstrap.servers": self.root, "log_level": 0})
         for future in client.delete_acls([one]).values():
-            assert len(future.result(15)) == 1
+            assert len(future.result(PATIENCE_S)) == 1
 
 
 def _binding(user: str, rule: Rule) -> AclBinding:
@@ -232,7 +233,7 @@ def encrypted_broker(
     ]
     client = AdminClient({"bootstrap.servers": made.root})
     for future in client.alter_user_scram_credentials(wanted).values():
-        future.result(20)
+        future.result(PATIENCE_S)
     return made
 
 

@@ -23,7 +23,7 @@ from kagent.embedded.broker import die_with_parent
 from kagent.kafka.admin import Admin
 from kagent.kafka.topics import ensure
 from kagent.settings import Cluster, Topics
-from tests.fixtures.waiting import until
+from tests.fixtures.waiting import PATIENCE_S, until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow(minutes=2)]
 
@@ -183,7 +183,7 @@ class Lost:
         """Delete all records, which Kafka refuses for a topic that is only compacted."""
         change = ConfigEntry("cleanup.policy", "delete", incremental_operation=AlterConfigOpType.SET)
         resource = ConfigResource("topic", topic, incremental_configs=[change])
-        self.admin.incremental_alter_configs([resource])[resource].result(30)
+        self.admin.incremental_alter_configs([resource])[resource].result(PATIENCE_S)
         until(lambda: self._cut(topic), "the records are deleted")
 
     def _cut(self, topic: str) -> bool:
@@ -191,7 +191,7 @@ class Lost:
         return all(future.exception(30) is None for future in found.values())
 
     def delete(self, topic: str) -> None:
-        self.admin.delete_topics([topic])[topic].result(30)
+        self.admin.delete_topics([topic])[topic].result(PATIENCE_S)
         until(lambda: topic not in Admin(self.cluster).topics([topic]), "the topic is gone")
 
     def keys(self, topic: str) -> set[str]:

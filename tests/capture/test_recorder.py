@@ -20,7 +20,7 @@ from kagent.errors import InputError
 from kagent.replay.captured_events import recording
 from kagent.replay.driver import TICK_MS, RecordedCluster
 from tests.fixtures.stage import wait_for_members
-from tests.fixtures.waiting import until
+from tests.fixtures.waiting import PATIENCE_S, until
 
 pytestmark = pytest.mark.kafka
 
@@ -34,7 +34,9 @@ def run(broker: str, *args: str) -> Result:
 
 def committed_by_admin(broker: str, group: str) -> dict[int, int]:
     admin = AdminClient({"bootstrap.servers": broker})
-    answer = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group].result(20)
+    answer = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group].result(
+        PATIENCE_S
+    )
     return {tp.partition: tp.offset for tp in answer.topic_partitions}
 
 

@@ -17,7 +17,7 @@ from kagent.lag.log_ends import UNKNOWN
 from kagent.lag.membership import NOBODY
 from kagent.policy import Policies
 from kagent.settings import Cluster
-from tests.fixtures.waiting import until
+from tests.fixtures.waiting import PATIENCE_S, until
 
 pytestmark = pytest.mark.kafka
 
@@ -37,7 +37,7 @@ class Logs:
 
     def create(self, topic: str, records: int, partitions: int = 1, **config: Any) -> None:
         for future in self.admin.create_topics([NewTopic(topic, partitions, 1, config=config)]).values():
-            future.result(30)
+            future.result(PATIENCE_S)
         producer = Producer({"bootstrap.servers": self.bootstrap})
         for n in range(records):
             producer.produce(topic, b"x", key=str(n).encode(), partition=n % partitions)
@@ -45,7 +45,7 @@ class Logs:
 
     def recreate(self, topic: str, records: int) -> None:
         for future in self.admin.delete_topics([topic]).values():
-            future.result(30)
+            future.result(PATIENCE_S)
         until(lambda: topic not in self.admin.list_topics(timeout=10).topics)
         self.create(topic, records)
 
@@ -58,7 +58,7 @@ class Logs:
         """Whether a coordinator took it; a new broker's may still be loading."""
         asked = [ConsumerGroupTopicPartitions(group, [what])]
         try:
-            answers = [f.result(30) for f in self.admin.alter_consumer_group_offsets(asked).values()]
+            answers = [f.result(PATIENCE_S) for f in self.admin.alter_consumer_group_offsets(asked).values()]
         except KafkaException:
             return False
         return all(p.error is None for a in answers for p in a.topic_partitions)
@@ -98,7 +98,7 @@ def test_records_that_retention_took_before_they_were_read_are_lost_and_not_lag(
     topic = logs.topic("lost", 100)
     group = logs.commit(topic, 10)
     for future in logs.admin.delete_records([TopicPartition(topic, 0, 50)]).values():
-        future.result(30)
+        future.result(PATIENCE_S)
 
     lags = logs.look(group).lags
 

@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kagent.cli import root
 from kagent.errors import InputError
 from tests.fixtures.consumers import started
+from tests.fixtures.waiting import PATIENCE_S
 
 DATA = Path(__file__).parents[1] / "strategies" / "data"
 GOOD = json.dumps(
@@ -194,7 +195,7 @@ def test_partition_names_the_bad_line_and_goes_on(line: str) -> None:
 async def test_the_scenario_may_come_from_a_live_group(broker: str) -> None:
     topic = f"live-{uuid.uuid4().hex[:8]}"
     admin = AdminClient({"bootstrap.servers": broker})
-    admin.create_topics([NewTopic(topic, 4, 1)])[topic].result(30)
+    admin.create_topics([NewTopic(topic, 4, 1)])[topic].result(PATIENCE_S)
     consumer = AIOKafkaConsumer(topic, bootstrap_servers=broker, group_id=topic, auto_offset_reset="earliest")
     async with started(consumer):
         async with asyncio.timeout(30):

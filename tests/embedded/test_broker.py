@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from kagent.embedded.broker import Broker
 from kagent.errors import SetupError
+from tests.fixtures.waiting import PATIENCE_S
 
 pytestmark = [pytest.mark.kafka]
 
@@ -22,16 +23,16 @@ def end_of(bootstrap: str, topic: str) -> int:
 
     admin = AdminClient({"bootstrap.servers": bootstrap})
     futures = admin.list_offsets({TopicPartition(topic, 0): OffsetSpec.latest()})
-    return int(next(iter(futures.values())).result(10).offset)
+    return int(next(iter(futures.values())).result(PATIENCE_S).offset)
 
 
 def test_a_killed_broker_comes_back_with_what_it_had(own_broker: Callable[..., Broker]) -> None:
     broker = own_broker()
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    admin.create_topics([NewTopic("t", 1, 1)])["t"].result(10)
+    admin.create_topics([NewTopic("t", 1, 1)])["t"].result(PATIENCE_S)
     producer = Producer({"bootstrap.servers": broker.bootstrap})
     producer.produce("t", b"x")
-    assert producer.flush(10) == 0
+    assert producer.flush(PATIENCE_S) == 0
 
     broker.kill()
     broker.start()

@@ -25,7 +25,7 @@ from kagent.follow.follower import SWITCH
 from kagent.group_key import group_key
 from kagent.settings import Topics
 from tests.fixtures.consumers import started
-from tests.fixtures.waiting import until_async
+from tests.fixtures.waiting import PATIENCE_S, until_async
 
 pytestmark = pytest.mark.kafka
 
@@ -54,7 +54,7 @@ class Estate:
         for bootstrap, wanted in ((self.home, ours), (broker, [NewTopic(self.topic, PARTITIONS, 1)])):
             admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
             for future in admin.create_topics(wanted).values():
-                future.result(60)
+                future.result(PATIENCE_S)
         orders = Producer({"bootstrap.servers": broker, "log_level": 0})
         for partition, count in enumerate(LAGS):
             for _ in range(count):

@@ -16,6 +16,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kagent.follow import Reason
+from tests.fixtures.waiting import PATIENCE_S
 
 PAGE = (Path(__file__).parents[2] / "docs" / "follow.md").read_text(encoding="utf-8")
 PROGRAMS = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
@@ -32,7 +33,7 @@ def test_every_reason_has_its_row() -> None:
 def test_the_programs_read_their_topic(broker: str, program: str) -> None:
     topic, group = f"orders-{uuid.uuid4().hex[:8]}", f"billing-{uuid.uuid4().hex[:8]}"
     admin = AdminClient({"bootstrap.servers": broker})
-    admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(60)
+    admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(PATIENCE_S)
     producer = Producer({"bootstrap.servers": broker})
     text = (
         program.replace("localhost:9092", broker)
@@ -52,7 +53,7 @@ def test_the_programs_read_their_topic(broker: str, program: str) -> None:
             assert running.poll() is None
             assert time.monotonic() < end
             producer.produce(topic, b"an order")  # it reads from when it has joined
-            producer.flush(10)
+            producer.flush(PATIENCE_S)
         assert running.stdout.readline() == b"b'an order'\n"
     finally:
         running.kill()

@@ -17,6 +17,7 @@ from kagent.history import history_service as keepers
 from kagent.history.delta_writer import Writer, create, maintain
 from kagent.history.history_service import Keeper
 from kagent.history.past_range import History, place_of
+from tests.fixtures.waiting import PATIENCE_S
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
@@ -39,7 +40,7 @@ def rows(history: Path, table: str) -> list[dict[str, Any]]:
 def recommend(run: Any, key: str, message: dict[str, Any]) -> None:
     producer = Producer({"bootstrap.servers": run.kafka.broker.bootstrap})
     producer.produce(run.settings.topics.recommendations, json.dumps(message), key=key)
-    assert producer.flush(10) == 0
+    assert producer.flush(PATIENCE_S) == 0
 
 
 def test_the_history_has_every_message_once_though_killed_between_tables(

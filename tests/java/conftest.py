@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import subprocess
@@ -24,7 +25,9 @@ from kagent.group_key import group_key
 from kagent.kafka.admin import Admin
 from kagent.kafka.topics import ensure
 from kagent.settings import Cluster, Topics
-from tests.fixtures.waiting import until
+from tests.fixtures.waiting import PATIENCE_S, until
+
+RUNS = itertools.count()
 
 Held = dict[str, frozenset[tuple[str, int]]]
 
@@ -55,7 +58,7 @@ class Stage:
 
     def topic(self, partitions: int) -> None:
         client = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
-        client.create_topics([NewTopic(self.name, partitions, 1)])[self.name].result(15)
+        client.create_topics([NewTopic(self.name, partitions, 1)])[self.name].result(PATIENCE_S)
         until(lambda: self.name in Admin(self.cluster).topics([self.name]))
 
     def join(self, count: int, **config: Any) -> None:
@@ -108,7 +111,7 @@ class Stage:
     def write(self, topic: str, value: bytes | None) -> None:
         producer = Producer({"bootstrap.servers": self.bootstrap, "log_level": 0})
         producer.produce(topic, value, group_key("main", self.name).encode())
-        assert producer.flush(15) == 0
+        assert producer.flush(PATIENCE_S) == 0
 
     def until(self, condition: Callable[[], Any]) -> Any:
         """The condition's first true answer; fails after a deadline."""
@@ -232,7 +235,9 @@ def assigning(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 @pytest.fixture
 def stage(assigning: Broker, request: pytest.FixtureRequest) -> Iterator[Stage]:
-    made = Stage(assigning.bootstrap, request.node.name.replace("[", "-").rstrip("]")[:80])
+    # A number of its own: what a failed run left behind is not taken for this run's.
+    name = f"{request.node.name.replace('[', '-').rstrip(']')[:80]}-{next(RUNS)}"
+    made = Stage(assigning.bootstrap, name)
     yield made
     made.close()
 

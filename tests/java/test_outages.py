@@ -19,6 +19,7 @@ from kagent.kafka.topics import ensure
 from kagent.settings import Topics
 from tests.conftest import PASSWORD, encrypted_broker
 from tests.fixtures.certificates import Certificates
+from tests.fixtures.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.kafka
 PARTITIONS = 6
@@ -33,7 +34,7 @@ def logged(broker: Broker, text: str, times: int = 1) -> bool:
 
 def delete(bootstrap: str, topic: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.delete_topics([topic])[topic].result(15)
+    admin.delete_topics([topic])[topic].result(PATIENCE_S)
 
 
 def test_a_plan_outlives_the_broker_and_without_kagents_topics_groups_are_uniform(

@@ -32,7 +32,7 @@ async def test_one_that_never_began_ends(broker: str) -> None:
 async def test_a_member_with_something_to_commit_ends_though_the_broker_is_gone(tmp_path: Path) -> None:
     with Broker(tmp_path) as running:
         admin = AdminClient({"bootstrap.servers": running.bootstrap, "log_level": 0})
-        admin.create_topics([NewTopic("orders", 1, 1)])["orders"].result(60)
+        admin.create_topics([NewTopic("orders", 1, 1)])["orders"].result(PATIENCE_S)
         producer = Producer({"bootstrap.servers": running.bootstrap, "log_level": 0})
         producer.produce("orders", b"x")
         assert producer.flush(60) == 0
@@ -62,7 +62,7 @@ async def test_one_that_waits_to_fetch_again_ends_without_cancelling_its_task(tm
 
     with Broker(tmp_path) as running:
         admin = AdminClient({"bootstrap.servers": running.bootstrap, "log_level": 0})
-        admin.create_topics([NewTopic("orders", 1, 1)])["orders"].result(60)
+        admin.create_topics([NewTopic("orders", 1, 1)])["orders"].result(PATIENCE_S)
         before = asyncio.all_tasks()
         client = logging.getLogger("aiokafka.consumer.fetcher")
         client.addHandler(handler := Fetches())

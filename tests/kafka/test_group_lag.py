@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from kagent.cli import root
 from kagent.embedded.broker import Broker
 from tests.fixtures.consumers import started
+from tests.fixtures.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from tests.fixtures.cast import Cast
@@ -39,10 +40,10 @@ def told_by_admin(bootstrap: str, group: str) -> dict[tuple[str, int], tuple[int
     """Committed offset and log end of each partition, asked one by one."""
     client = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     asked = client.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
-    found = {(p.topic, p.partition): p.offset for p in asked[group].result(15).topic_partitions}
+    found = {(p.topic, p.partition): p.offset for p in asked[group].result(PATIENCE_S).topic_partitions}
     ends = client.list_offsets({TopicPartition(*key): OffsetSpec.latest() for key in found})
     return {
-        (tp.topic, tp.partition): (found[tp.topic, tp.partition], f.result(15).offset)
+        (tp.topic, tp.partition): (found[tp.topic, tp.partition], f.result(PATIENCE_S).offset)
         for tp, f in ends.items()
     }
 
@@ -90,7 +91,9 @@ def test_what_was_deleted_before_it_was_read_is_lost_and_no_lag(cast: Cast) -> N
     cast.topic("lag-lost", 1, records=10)
     client = AdminClient({"bootstrap.servers": cast.bootstrap, "log_level": 0})
     cast.commit("lag-lost-group", "lag-lost", 3)
-    client.delete_records([TopicPartition("lag-lost", 0, 8)])[TopicPartition("lag-lost", 0)].result(15)
+    client.delete_records([TopicPartition("lag-lost", 0, 8)])[TopicPartition("lag-lost", 0)].result(
+        PATIENCE_S
+    )
 
     (row,) = rows(run(cast.bootstrap, "lag", "--json", "lag-lost-group"))
 

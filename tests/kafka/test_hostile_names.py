@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kagent.kafka.admin import Admin
 from kagent.settings import Cluster
 from kagent.worker.log_end_sampler import Sampler
+from tests.fixtures.waiting import PATIENCE_S
 
 HOSTILE = ["", ".", "..", "a b", "a\0b", "\0", "ä", "a/b", "x" * 250, "x" * 40_000, "line\nbreak", "a\ud800b"]
 
@@ -17,7 +18,7 @@ HOSTILE = ["", ".", "..", "a b", "a\0b", "\0", "ä", "a/b", "x" * 250, "x" * 40_
 @pytest.fixture(scope="module")
 def cluster(broker: str) -> Cluster:
     admin = AdminClient({"bootstrap.servers": broker})
-    admin.create_topics([NewTopic("hostile-real", 3, 1)])["hostile-real"].result(20)
+    admin.create_topics([NewTopic("hostile-real", 3, 1)])["hostile-real"].result(PATIENCE_S)
     cluster = Cluster(bootstrap=broker)
     until = time.monotonic() + 30
     while "hostile-real" not in Admin(cluster).topics(["hostile-real"]):

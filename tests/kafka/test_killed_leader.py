@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kagent.kafka.admin import Admin
 from kagent.settings import Cluster
 from tests.fixtures.two_brokers import start_pair
-from tests.fixtures.waiting import until
+from tests.fixtures.waiting import PATIENCE_S, until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 KEYS = [("orders", partition) for partition in range(8)]
@@ -20,7 +20,7 @@ def test_log_ends_are_had_from_the_leaders_that_took_over(tmp_path: Path) -> Non
     pair = start_pair(tmp_path)
     try:
         client = AdminClient({"bootstrap.servers": pair.bootstrap, "log_level": 0})
-        client.create_topics([NewTopic("orders", len(KEYS), 2)])["orders"].result(60)
+        client.create_topics([NewTopic("orders", len(KEYS), 2)])["orders"].result(PATIENCE_S)
         # Its metadata is refreshed every 5 minutes: until then it has the killed broker as a leader.
         admin = Admin(Cluster(bootstrap=pair.bootstrap), deadline=5)
         until(lambda: len(admin.log_end(KEYS).found) == len(KEYS), "all leaders answer")

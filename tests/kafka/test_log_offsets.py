@@ -18,6 +18,7 @@ from kagent.lag.log_ends import UNKNOWN
 from kagent.settings import Cluster
 from kagent.worker import log_end_sampler
 from kagent.worker.log_end_sampler import WANTED, Sampler
+from tests.fixtures.waiting import PATIENCE_S
 
 TOPICS = {"at-once-a": 3, "at-once-b": 1}
 
@@ -27,7 +28,7 @@ def cluster(broker: str) -> Cluster:
     """Records 1, 2 and 3 in the partitions of a, an open transaction in b."""
     admin = AdminClient({"bootstrap.servers": broker})
     for future in admin.create_topics([NewTopic(name, n, 1) for name, n in TOPICS.items()]).values():
-        future.result(20)
+        future.result(PATIENCE_S)
     until = time.monotonic() + 30
     while set(Admin(Cluster(bootstrap=broker)).topics(TOPICS)) != set(TOPICS):
         assert time.monotonic() < until, "the topics cannot be seen"

@@ -38,7 +38,7 @@ from kagent.kafka.topics import delivery_log, ensure, wanted
 from kagent.pipeline.source import OffsetsSource
 from kagent.settings import Cluster, Settings, Topics
 from tests.conftest import guarded_broker
-from tests.fixtures.waiting import until
+from tests.fixtures.waiting import PATIENCE_S, until
 
 if TYPE_CHECKING:
     from tests.conftest import Guarded
@@ -63,10 +63,10 @@ def estate(guarded: Guarded) -> Guarded:
 def users_group(place: Guarded) -> None:
     """A user's topic with one record, and a group that has read it."""
     client = AdminClient({"bootstrap.servers": place.root, "log_level": 0})
-    client.create_topics([NewTopic(SECRET, 1, 1)])[SECRET].result(15)
+    client.create_topics([NewTopic(SECRET, 1, 1)])[SECRET].result(PATIENCE_S)
     producer = Producer({"bootstrap.servers": place.root, "log_level": 0})
     producer.produce(SECRET, b"x")
-    assert producer.flush(15) == 0
+    assert producer.flush(PATIENCE_S) == 0
     consumer = Consumer({"bootstrap.servers": place.root, "group.id": "users", "log_level": 0})
     _commit(consumer, TopicPartition(SECRET, 0, 1))
     consumer.close()
@@ -109,7 +109,7 @@ def writes(cluster: Cluster, topic: str) -> int | None:
     said: list[Any] = []
     producer = Producer(confluent(cluster, log_level=0))
     producer.produce(topic, b"x", key=b"k", on_delivery=lambda error, _: said.append(error))
-    assert producer.flush(15) == 0
+    assert producer.flush(PATIENCE_S) == 0
     return int(said[0].code()) if said[0] is not None else None
 
 
@@ -225,9 +225,9 @@ def test_the_worker_may_create_its_changelogs_and_nothing_else(estate: Guarded) 
     client = AdminClient(confluent(estate.cluster("worker"), log_level=0))
     futures = client.create_topics([NewTopic("kagent-lag-changelog", 1, 1), NewTopic("other", 1, 1)])
 
-    futures["kagent-lag-changelog"].result(15)
+    futures["kagent-lag-changelog"].result(PATIENCE_S)
     with pytest.raises(Exception, match=r"TOPIC_AUTHORIZATION_FAILED|authorization"):
-        futures["other"].result(15)
+        futures["other"].result(PATIENCE_S)
 
 
 def test_a_subscriber_reads_recommendations_and_writes_none(estate: Guarded) -> None:
@@ -346,7 +346,7 @@ def test_an_unreachable_broker_is_one_sentence() -> None:
 
 def test_each_right_that_is_taken_away_is_found_and_named(estate: Guarded) -> None:
     client = AdminClient({"bootstrap.servers": estate.root, "log_level": 0})
-    client.create_topics([NewTopic(CHANGELOG, 1, 1)])[CHANGELOG].result(15)
+    client.create_topics([NewTopic(CHANGELOG, 1, 1)])[CHANGELOG].result(PATIENCE_S)
     admin = Admin(estate.cluster("worker"))
     rights = [
         rule

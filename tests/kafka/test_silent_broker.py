@@ -22,7 +22,7 @@ from kagent.settings import Cluster
 from kagent.worker.log_end_sampler import Sampler
 from tests.fixtures.cast import Cast
 from tests.fixtures.two_brokers import Pair, start_pair
-from tests.fixtures.waiting import until
+from tests.fixtures.waiting import PATIENCE_S, until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -78,7 +78,7 @@ def with_groups(pair: Pair) -> Half:
     placed = {"first": 1, "second": 2, "kagent-recommendations": 2}
     topics = [NewTopic(name, replica_assignment=[[node]], num_partitions=1) for name, node in placed.items()]
     for future in client.create_topics(topics).values():
-        future.result(60)
+        future.result(PATIENCE_S)
     cast = Cast(pair.bootstrap)
     until(lambda: set(cast.admin.topics(placed)) == set(placed))
     for topic in ("first", "second"):

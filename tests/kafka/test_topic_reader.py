@@ -45,7 +45,7 @@ class Topic:
     def cut(self) -> None:
         """Delete all records."""
         place = TopicPartition(self.name, 0, -1)
-        self.admin.delete_records([place])[place].result(30)
+        self.admin.delete_records([place])[place].result(PATIENCE_S)
 
     def send(self, value: str, partition: int = 0) -> None:
         producer = Producer({"bootstrap.servers": self.bootstrap, "log_level": 0})

@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from kagent.embedded.broker import Broker
 from tests.fixtures.cast import commit_when_loaded
+from tests.fixtures.waiting import PATIENCE_S
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow(minutes=2)]
 
@@ -70,7 +71,7 @@ def service(tmp_path: Path) -> Iterator[Callable[[str], Service]]:
 def commit(bootstrap: str, group: str, offset: int) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     if "t" not in admin.list_topics(timeout=20).topics:
-        admin.create_topics([NewTopic("t", 1, 1)])["t"].result(20)
+        admin.create_topics([NewTopic("t", 1, 1)])["t"].result(PATIENCE_S)
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
     commit_when_loaded(consumer, [TopicPartition("t", 0, offset)])
     consumer.close()

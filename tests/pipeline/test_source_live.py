@@ -20,6 +20,7 @@ from kagent.offsets import OFFSETS_TOPIC
 from kagent.pipeline.stream_service import Pipeline
 from kagent.settings import Cluster, PipelineSettings, Settings
 from tests.fixtures.cast import commit_when_loaded
+from tests.fixtures.waiting import PATIENCE_S
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow(minutes=2)]
 
@@ -87,7 +88,7 @@ def test_new_partitions_are_read_and_a_recreated_topic_ends_the_stream(
     caplog.set_level(logging.INFO, "kagent.pipeline")
     broker = own_broker()
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    admin.create_topics([NewTopic("t", 1, 1)])["t"].result(30)
+    admin.create_topics([NewTopic("t", 1, 1)])["t"].result(PATIENCE_S)
     commit(broker.bootstrap, "before", 1)
 
     with running(spark, broker.bootstrap, tmp_path) as run:
@@ -95,14 +96,14 @@ def test_new_partitions_are_read_and_a_recreated_topic_ends_the_stream(
         reader.until(lambda found: found.get("before") == 1, 180)
         before = Admin(Cluster(bootstrap=broker.bootstrap)).topics([OFFSETS_TOPIC])[OFFSETS_TOPIC].partitions
 
-        admin.create_partitions([NewPartitions(OFFSETS_TOPIC, before + 1)])[OFFSETS_TOPIC].result(30)
+        admin.create_partitions([NewPartitions(OFFSETS_TOPIC, before + 1)])[OFFSETS_TOPIC].result(PATIENCE_S)
         raw_commit(broker.bootstrap, "in-the-new-one", 7, before)
         reader.until(lambda found: found.get("in-the-new-one") == 7, 180)
         raw_commit(broker.bootstrap, "in-an-old-one", 8, 0)
         reader.until(lambda found: found.get("in-an-old-one") == 8, 180)
         assert f"{OFFSETS_TOPIC} has {before + 1} partitions now, {before} before." in caplog.messages
 
-        admin.delete_topics([OFFSETS_TOPIC])[OFFSETS_TOPIC].result(30)
+        admin.delete_topics([OFFSETS_TOPIC])[OFFSETS_TOPIC].result(PATIENCE_S)
         commit(broker.bootstrap, "after", 2)
         run.join(180)
         assert not run.is_alive()

@@ -18,6 +18,7 @@ from kagent.groups import apply, view
 from kagent.offsets import Record
 from kagent.strategies.partitioner import partition_for
 from tests.fixtures.small_disk import filled, small_disk
+from tests.fixtures.waiting import PATIENCE_S
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
@@ -62,10 +63,10 @@ def test_events_equal_what_the_admin_api_says(runs: Callable[[], Any], kafka: An
     odd = "<script>\x1b[2J grüppe/日本"
     kafka.commit(odd, topic, {2: 11})
     kafka.commit("removed", topic, {0: 1, 3: 2})
-    kafka.admin.delete_consumer_groups(["removed"])["removed"].result(20)
+    kafka.admin.delete_consumer_groups(["removed"])["removed"].result(PATIENCE_S)
     kafka.commit("partly", topic, {0: 4, 1: 5})
     reset = ConsumerGroupTopicPartitions("partly", [TopicPartition(topic, 1, 3)])
-    kafka.admin.alter_consumer_group_offsets([reset])["partly"].result(20)
+    kafka.admin.alter_consumer_group_offsets([reset])["partly"].result(PATIENCE_S)
     run = runs()
 
     run.catch_up()
@@ -140,7 +141,7 @@ def test_what_no_decoder_knows_becomes_a_dead_letter_and_the_rest_goes_on(
     key, value = bytes.fromhex("0063") + b"\x00\x01g", b"\x00\x00" + b"z" * 300
     producer = Producer({"bootstrap.servers": kafka.broker.bootstrap, "client.id": "__admin_client"})
     producer.produce("__consumer_offsets", value, key=key, partition=1)
-    assert producer.flush(10) == 0
+    assert producer.flush(PATIENCE_S) == 0
     kafka.commit("after-it", topic, {0: 6})
     counted: list[int] = []
     run = runs()

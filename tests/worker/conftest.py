@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -278,16 +278,21 @@ class Kagent:
         names = [name for name in admin.groups() if not name.startswith("kagent")]
         return {group: held for group, held in admin.committed(names).items() if held}
 
-    def assert_table_equals_admin(self, deadline: float = PATIENCE_S) -> None:
-        """The lag table equals what the broker says, for every partition of every group."""
-        self.eventually(
-            "the lag table equals the admin API", lambda: Same(self.lag_table(), self.committed()), deadline
-        )
+    def assert_table_equals_admin(
+        self, groups: Collection[str] | None = None, deadline: float = PATIENCE_S
+    ) -> None:
+        """The lag table equals what the broker says, for every partition of these groups (of every group)."""
+
+        def same() -> Same:
+            sides = self.lag_table(), self.committed()
+            return Same(*({g: h for g, h in side.items() if groups is None or g in groups} for side in sides))
+
+        self.eventually("the lag table equals the admin API", same, deadline)
 
     def topic(self, name: str, partitions: int) -> None:
         admin = AdminClient({"bootstrap.servers": self.broker.bootstrap})
         # Without a number of replicas: as many as the broker makes by default.
-        admin.create_topics([NewTopic(name, partitions)])[name].result(20)
+        admin.create_topics([NewTopic(name, partitions)])[name].result(PATIENCE_S)
 
     def produce(self, topic: str, counts: dict[int, int]) -> None:
         """So many records into each partition."""

@@ -201,7 +201,7 @@ class Soak:
         for member in (1, 2):
             running.kill(f"{SKEWED}-{member}")
         with self.tolerant():
-            running.assert_table_equals_admin(PATIENCE_S)
+            running.assert_table_equals_admin()
             wanted = {name for name in Admin(running.cluster).groups() if not name.startswith("kagent")}
             running.eventually("every group is in the API", lambda: self.told() == wanted, PATIENCE_S)
         committed = {group: next(iter(at.values())) for group, at in running.committed().items()}

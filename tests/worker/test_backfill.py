@@ -14,6 +14,7 @@ from kagent.contract.events import GroupEvent, TopicOffsets, encode
 from kagent.settings import Cluster, Settings
 from kagent.testing import memory_tables
 from kagent.worker.backfill import stretch
+from tests.fixtures.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.kafka
 
@@ -24,7 +25,7 @@ async def test_a_stretch_is_all_messages_from_its_start_to_before_its_end(
 ) -> None:
     topic = f"stretch-{uuid.uuid4().hex[:8]}"
     admin = AdminClient({"bootstrap.servers": broker})  # a client that is collected takes its futures with it
-    admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(30)
+    admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(PATIENCE_S)
     producer = Producer({"bootstrap.servers": broker})
     for n in range(10):
         producer.produce(topic, str(n).encode(), partition=1)
@@ -47,7 +48,7 @@ class Jumped:
         )
         self.topic = self.settings.topics.events
         self.admin = AdminClient({"bootstrap.servers": bootstrap})
-        self.admin.create_topics([NewTopic(self.topic, 2, 1)])[self.topic].result(30)
+        self.admin.create_topics([NewTopic(self.topic, 2, 1)])[self.topic].result(PATIENCE_S)
         producer = Producer({"bootstrap.servers": bootstrap})
         for n in range(8):
             producer.produce(self.topic, event(n), partition=1)
@@ -91,7 +92,7 @@ async def test_what_was_passed_over_is_taken_in_order_and_nothing_counts_as_lost
 async def test_what_the_topic_no_longer_has_is_lost_and_the_rest_is_taken(broker: str) -> None:
     jumped = Jumped(broker)
     place = TopicPartition(jumped.topic, 1, 4)
-    jumped.admin.delete_records([place])[place].result(30)
+    jumped.admin.delete_records([place])[place].result(PATIENCE_S)
 
     worker = await jumped.handed_offset_6()
 

@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient
 
 from kagent.tables.declaration import ROWS
 from tests.fixtures.streams_app import start_streams
+from tests.fixtures.waiting import PATIENCE_S
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow(minutes=3)]
 
@@ -85,7 +86,7 @@ def test_groups_that_do_not_commit_again_are_judged_after_all_rows_were_lost(
     client = AdminClient({"bootstrap.servers": running.broker.bootstrap})
     names = [f"kagent-{table}-changelog" for table in ROWS]
     for future in client.delete_topics(names).values():
-        future.result(30)
+        future.result(PATIENCE_S)
     running.start_worker()
 
     running.eventually("all are judged again", lambda: judged(running))

@@ -14,7 +14,7 @@ from kagent.kafka.admin import Admin
 from kagent.kafka.topics import ensure, wanted
 from kagent.settings import Cluster, Settings, Topics
 from kagent.worker.rights import Rights
-from tests.fixtures.waiting import until
+from tests.fixtures.waiting import PATIENCE_S, until
 
 if TYPE_CHECKING:
     from tests.conftest import Guarded
@@ -33,7 +33,7 @@ class Asked:
 
     def delete(self, name: str) -> None:
         client = AdminClient({"bootstrap.servers": self.root.cluster.bootstrap, "log_level": 0})
-        client.delete_topics([name])[name].result(30)
+        client.delete_topics([name])[name].result(PATIENCE_S)
         until(lambda: name not in self.root.topics([name]), "the topic is gone")
 
     def looked(self) -> list[str]:

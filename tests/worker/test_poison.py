@@ -21,6 +21,7 @@ from kagent.contract.events import Beat, GroupEvent, TopicOffsets, encode
 from kagent.tables.declaration import ROWS
 from tests.contract.test_admission import POISON
 from tests.fixtures.poison import forty_kinds
+from tests.fixtures.waiting import PATIENCE_S
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 PARTITION = 0
@@ -199,7 +200,7 @@ def test_rows_of_any_shape_on_the_changelogs_do_not_keep_a_worker_from_starting(
             for partition in (0, 1):
                 pipeline.send(f"kagent-{table}-changelog", row, orjson.dumps(f"main/bad-{place}"), partition)
                 pipeline.send(f"kagent-{table}-changelog", row, b"\xff" * (place + 1), partition)
-    pipeline.producer.flush(10)
+    pipeline.producer.flush(PATIENCE_S)
 
     running.start_worker()
     # Both: the page answers before the rows are read, and the state may still be what the worker before it said.

@@ -18,7 +18,7 @@ from kagent.testing import FakeClock, RecordingPublisher, memory_tables
 from kagent.worker.engine import GroupEngine
 from kagent.worker.published_watch import PublishedWatch
 from tests.fixtures.coordinators import no_answers
-from tests.fixtures.waiting import until
+from tests.fixtures.waiting import PATIENCE_S, until
 from tests.worker.test_engine import commit, event, recommendation
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
@@ -71,7 +71,7 @@ class Watched:
         name = self.topics.recommendations
         change = ConfigEntry("cleanup.policy", "delete", incremental_operation=AlterConfigOpType.SET)
         resource = ConfigResource("topic", name, incremental_configs=[change])
-        self.admin.incremental_alter_configs([resource])[resource].result(30)
+        self.admin.incremental_alter_configs([resource])[resource].result(PATIENCE_S)
         until(lambda: self._cut(name), "the records are deleted")
 
     def _cut(self, name: str) -> bool:
@@ -80,7 +80,7 @@ class Watched:
 
     def delete(self) -> None:
         name = self.topics.recommendations
-        self.admin.delete_topics([name])[name].result(30)
+        self.admin.delete_topics([name])[name].result(PATIENCE_S)
 
 
 @pytest.fixture

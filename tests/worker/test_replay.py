@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient
 
 from kagent.contract.admission import decode_all
 from kagent.contract.events import GroupEvent
+from tests.fixtures.waiting import PATIENCE_S
 from tests.worker.test_poison import page
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
@@ -43,7 +44,7 @@ def test_the_lag_table_equals_the_admin_api_after_events_expired_unread(kagent: 
 
     assert '"idle"' in page(running, "/api/groups")[1]
     admin = AdminClient({"bootstrap.servers": running.broker.bootstrap})
-    admin.delete_consumer_groups(["idle"])["idle"].result(20)
+    admin.delete_consumer_groups(["idle"])["idle"].result(PATIENCE_S)
     running.eventually(
         "a deleted group is not listed", lambda: '"idle"' not in page(running, "/api/groups")[1]
     )
@@ -62,4 +63,4 @@ def expire_events(running: Any) -> None:
     admin = AdminClient({"bootstrap.servers": running.broker.bootstrap})
     ends = [TopicPartition("kagent-group-events", p, -1) for p in range(2)]
     for future in admin.delete_records(ends).values():
-        future.result(10)
+        future.result(PATIENCE_S)

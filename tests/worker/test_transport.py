@@ -20,6 +20,7 @@ from kagent.settings import Cluster, Settings
 from kagent.worker.faust_app import faust_app
 from kagent.worker.transport import last_records
 from tests.fixtures.consumers import started
+from tests.fixtures.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.kafka
 
@@ -29,7 +30,7 @@ def topic(broker: str) -> str:
     """A topic of one partition."""
     name = f"changelog-{uuid4().hex}"
     client = AdminClient({"bootstrap.servers": broker})
-    client.create_topics([NewTopic(name, 1, 1)])[name].result(60)
+    client.create_topics([NewTopic(name, 1, 1)])[name].result(PATIENCE_S)
     return name
 
 
@@ -98,7 +99,7 @@ async def test_a_changelog_ends_at_its_start_where_its_records_were_deleted(
     producer.flush(20)
     admin, place = AdminClient({"bootstrap.servers": broker}), TopicPartition(topic, 0)
     for future in admin.delete_records([Place(topic, 0, deleted)]).values():
-        future.result(20)
+        future.result(PATIENCE_S)
 
     async with consumer(Cluster(bootstrap=broker), auto_offset_reset="earliest") as reader:
         await reader.start()

@@ -35,7 +35,7 @@ Held = list[set[int]]
 def topic(broker: str) -> str:
     name = f"strategies-{uuid.uuid4().hex[:8]}"
     admin = AdminClient({"bootstrap.servers": broker})  # a client that is collected takes its futures with it
-    admin.create_topics([NewTopic(name, 6, 1)])[name].result(30)
+    admin.create_topics([NewTopic(name, 6, 1)])[name].result(PATIENCE_S)
     return name
 
 

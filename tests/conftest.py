@@ -53,6 +53,10 @@ settings.load_profile("kagent")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Brokers and Sparks of tests live for a minute or two: what the second compiler makes of them is not worth its processor time. Without it
+# the tests of a stream and of quiet groups took 123 s of the processor instead of 232 s (user and system, all processes).
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1"
+os.environ["JAVA_TOOL_OPTIONS"] = JAVA_OPTIONS
 
 pytest_plugins = [
     "tests.fixtures.alerts",

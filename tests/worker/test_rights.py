@@ -21,7 +21,7 @@ import yaml
 from kagent.client.client import current
 from kagent.kafka.acls import Rule, rules
 from kagent.settings import Cluster, load
-from tests.conftest import encrypted_broker
+from tests.conftest import JAVA_OPTIONS, encrypted_broker
 
 if TYPE_CHECKING:
     from tests.conftest import Guarded
@@ -83,7 +83,7 @@ def below(folder: Path) -> dict[str, str]:
     return {
         "TMPDIR": str(temporary),
         "SPARK_LOCAL_DIRS": str(temporary),
-        "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={temporary}",
+        "JAVA_TOOL_OPTIONS": f"{JAVA_OPTIONS} -Djava.io.tmpdir={temporary}",
     }
 
 

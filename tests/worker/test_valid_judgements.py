@@ -383,7 +383,7 @@ class RandomHistory:
 
 
 @pytest.mark.parametrize(
-    ("examples", "steps"), [(3, 60), pytest.param(25, 200, marks=pytest.mark.slow(minutes=2))]
+    ("examples", "steps"), [(3, 60), pytest.param(12, 200, marks=pytest.mark.slow(minutes=2))]
 )
 def test_ticks_that_leave_groups_unjudged_find_what_ticks_that_judge_all_do(
     examples: int, steps: int
@@ -401,7 +401,7 @@ def test_ticks_that_leave_groups_unjudged_find_what_ticks_that_judge_all_do(
 
 
 @pytest.mark.parametrize(
-    ("examples", "steps"), [(3, 60), pytest.param(25, 200, marks=pytest.mark.slow(minutes=2))]
+    ("examples", "steps"), [(3, 60), pytest.param(12, 200, marks=pytest.mark.slow(minutes=2))]
 )
 def test_what_a_detector_finds_is_never_healthy_at_a_glance(examples: int, steps: int) -> None:
     async def run(history: RandomHistory) -> None:

@@ -53,7 +53,7 @@ def test_the_programs_read_their_topic(broker: str, program: str) -> None:
             assert running.poll() is None
             assert time.monotonic() < end
             producer.produce(topic, b"an order")  # it reads from when it has joined
-            producer.flush(PATIENCE_S)
+            producer.flush(10)
         assert running.stdout.readline() == b"b'an order'\n"
     finally:
         running.kill()

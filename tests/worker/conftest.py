@@ -278,16 +278,14 @@ class Kagent:
         names = [name for name in admin.groups() if not name.startswith("kagent")]
         return {group: held for group, held in admin.committed(names).items() if held}
 
-    def assert_table_equals_admin(
-        self, groups: Collection[str] | None = None, deadline: float = PATIENCE_S
-    ) -> None:
+    def assert_table_equals_admin(self, groups: Collection[str] | None = None) -> None:
         """The lag table equals what the broker says, for every partition of these groups (of every group)."""
 
         def same() -> Same:
             sides = self.lag_table(), self.committed()
             return Same(*({g: h for g, h in side.items() if groups is None or g in groups} for side in sides))
 
-        self.eventually("the lag table equals the admin API", same, deadline)
+        self.eventually("the lag table equals the admin API", same)
 
     def topic(self, name: str, partitions: int) -> None:
         admin = AdminClient({"bootstrap.servers": self.broker.bootstrap})

@@ -22,6 +22,7 @@ from kagent.client.client import current
 from kagent.kafka.acls import Rule, rules
 from kagent.settings import Cluster, load
 from tests.conftest import JAVA_OPTIONS, encrypted_broker
+from tests.worker.conftest import Same
 
 if TYPE_CHECKING:
     from tests.conftest import Guarded
@@ -118,7 +119,7 @@ def up(kagent: Callable[..., Any], guarded: Guarded) -> Any:
 def test_pipeline_worker_and_subscriber_need_no_right_but_those_that_are_printed(
     running: Any, guarded: Guarded
 ) -> None:
-    running.assert_table_equals_admin(["idle"])
+    running.assert_table_equals_admin(["idle", "resting"])
     heard = asyncio.run(current(guarded.cluster("subscriber")))
 
     assert heard["main"].status == "watching"
@@ -155,7 +156,7 @@ def test_a_command_that_ends_hands_the_password_to_nobody(
     env = {**os.environ, **as_user(guarded, "owner"), "TMPDIR": str(running.folder / "tmp")}
     seen: list[str] = []
 
-    def answers() -> bool:
+    def answers() -> Same:
         """Whether it found kagent watching; where it is starved of processor time, `status` says that it catches up."""
         started = subprocess.Popen(
             words, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -165,8 +166,9 @@ def test_a_command_that_ends_hands_the_password_to_nobody(
                 children = psutil.Process(started.pid).children(recursive=True)
                 seen.extend(" ".join(child.cmdline()) + str(child.environ()) for child in children)
             time.sleep(0.1)
-        seen.append(started.communicate()[0])
-        return started.returncode in (0, 1)
+        said, _ = started.communicate()
+        seen.append(said)
+        return Same((started.returncode in (0, 1), said), (True, said))
 
     running.eventually(f"kagent {command} answers", answers)
     assert guarded.password not in "".join(seen)

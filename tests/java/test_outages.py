@@ -17,7 +17,7 @@ from kagent.kafka.acls import rules
 from kagent.kafka.admin import Admin
 from kagent.kafka.topics import ensure
 from kagent.settings import Topics
-from tests.conftest import PASSWORD, encrypted_broker
+from tests.conftest import JAVA_OPTIONS, PASSWORD, encrypted_broker
 from tests.fixtures.certificates import Certificates
 from tests.fixtures.waiting import PATIENCE_S
 
@@ -26,6 +26,7 @@ PARTITIONS = 6
 READ = "kagent's topics are read to their ends"
 REFUSED = "cannot be read"
 SCRAM_LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule"
+LOGGED = f"{JAVA_OPTIONS} -Dorg.slf4j.simpleLogger.log.io.kagent.assignor=info"
 
 
 def logged(broker: Broker, text: str, times: int = 1) -> bool:
@@ -43,7 +44,7 @@ def test_a_plan_outlives_the_broker_and_without_kagents_topics_groups_are_unifor
     stage_on: Callable[..., Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Dorg.slf4j.simpleLogger.log.io.kagent.assignor=info")
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", LOGGED)
     port = free_port()
     broker = own_broker(port=port, plugins=(JAR,), extra=settings_of(port))
     stage = stage_on(broker.bootstrap, "outliving")
@@ -96,7 +97,7 @@ def test_without_rights_groups_are_uniform_and_with_them_a_plan_is_followed_by_t
     stage_on: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Dorg.slf4j.simpleLogger.log.io.kagent.assignor=info")
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", LOGGED)
     port = free_port()
     client = {
         "security.protocol": "SASL_SSL",

@@ -110,7 +110,7 @@ VERDICTS: Mapping[Verdict, VerdictWords] = {
     ),
     V.NO_MEMBERS: VerdictWords(
         "no members",
-        "Nothing reads the group's topics, or some of their partitions, although records arrive.",
+        "Nothing reads the group's topics, or some partitions of those it subscribes to, although records arrive.",
         "Start the consumers, or delete the group if it is of no use any more.",
     ),
 }

@@ -10,6 +10,8 @@ from dataclasses import replace
 from math import sqrt
 from statistics import NormalDist
 
+import numpy as np
+
 from kagent.detect.capacity import pooled_variance
 from kagent.detect.evidence import LatenessLimits
 from kagent.detect.group_model import GroupModel
@@ -51,6 +53,15 @@ def may_be_on_purpose(model: GroupModel, at: int) -> bool:
     late = {topic for topic, late_s in topics.items() if late_s >= on_time_s}
     some_on_time = 0 < len(late) < len(topics)
     return some_on_time and late <= spell.older.keys() and late <= model.unmeasured_read_late_by_all
+
+
+def all_may_read_late_on_purpose(model: GroupModel) -> bool:
+    """Whether whoever gets records is late with records that are older than the known log ends: a group that reads so late on purpose, while what
+    arrives rises, looks like one with too few members."""
+    on_time_s = LatenessLimits.of(model.policy).on_time
+    get = np.unique(model.owner[model.counted & (model.columns.usual_rates > 0)]).tolist()
+    late = {at: float(model.lateness[at]) for at in get}
+    return all(late_s >= on_time_s and beyond_known_s(model, at, late_s) > 0 for at, late_s in late.items())
 
 
 def rescaled(known: MemberState, sample: LatenessSample) -> MemberState:

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kagent.detect.finding import ROWS
+from kagent.detect.finding import ROWS, Finding
 from kagent.detect.group_model import GroupModel
 from kagent.lag.bound import Bound
 from kagent.lag.measure import Flags, Floats, held_up
 from kagent.lag.membership import NOBODY
+from kagent.text import span
 
 NAMED: Bound = 20
 """Places that are listed in the evidence of a message."""
@@ -31,6 +32,14 @@ def named(model: GroupModel, rows: tuple[int, ...]) -> list[list[Any]]:
 def holders(model: GroupModel, rows: tuple[int, ...]) -> tuple[int, ...]:
     """Codes of the members that hold these partitions, each once."""
     return tuple(dict.fromkeys(int(model.owner[at]) for at in rows if model.owner[at] != NOBODY))
+
+
+def behind(model: GroupModel, finding: Finding) -> str:
+    """How late the worst member is, in words; at least so where its oldest unread record is older than the known log ends."""
+    at = finding.members[0]
+    older = model.counted & (model.owner == at) & (model.columns.backlog > 0) & model.age[1]
+    is_more = older.any() and model.lateness[at] > finding.behind
+    return f"{'at least ' if is_more else ''}{span(finding.behind)} behind"
 
 
 def at_stable(model: GroupModel) -> Flags:

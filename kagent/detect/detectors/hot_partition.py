@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from kagent.contract.recommendation import Verdict
-from kagent.detect.facts import NAMED
+from kagent.detect.facts import NAMED, behind
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.forecast import Placement, best_drain_s
 from kagent.detect.group_model import GroupModel
@@ -22,7 +22,7 @@ from kagent.detect.late_member import LateMember, Line
 from kagent.detect.remedies import Remedy
 from kagent.detect.signs import BEHIND
 from kagent.lag.chance import UNSEEN
-from kagent.text import partition_name, rounded, shown, span
+from kagent.text import partition_name, rounded, shown
 
 VERDICT = Verdict.HOT_PARTITION
 SPREAD = True
@@ -99,6 +99,6 @@ def reason(model: GroupModel, finding: Finding) -> str:
     topic, partition = model.lags.name(finding.rows[0])
     return (
         f"{partition_name(topic, partition)} alone receives {rounded(e['inflow_per_s'])} records/s; the fastest member processes "
-        f"{rounded(e['fastest_per_s'])}. {shown(model.names[finding.members[0]])} is {span(finding.behind)} behind, and no assignment "
+        f"{rounded(e['fastest_per_s'])}. {shown(model.names[finding.members[0]])} is {behind(model, finding)}, and no assignment "
         "lets it catch up."
     )

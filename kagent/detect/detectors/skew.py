@@ -18,7 +18,7 @@ import numpy as np
 from kagent.contract.recommendation import Verdict
 from kagent.detect.capacity import RESOLVED
 from kagent.detect.detectors import hot_partition
-from kagent.detect.facts import named
+from kagent.detect.facts import behind, named
 from kagent.detect.finding import ROWS, Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.late_member import LateMember, Line
@@ -148,4 +148,4 @@ def reason(model: GroupModel, finding: Finding) -> str:
     )
     # Of the number that is published beside the sentence: rounded anew it could differ by a hundredth.
     skew = "" if model.shown_skew is None else f" (skew {model.shown_skew:.2f})"
-    return f"{who} holds {share:.0%} of the group's backlog, is {span(finding.behind)} behind{skew} {ends}"
+    return f"{who} holds {share:.0%} of the group's backlog, is {behind(model, finding)}{skew} {ends}"

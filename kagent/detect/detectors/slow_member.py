@@ -18,6 +18,7 @@ from typing import Any
 
 from kagent.contract.recommendation import Verdict
 from kagent.detect.capacity import RESOLVED
+from kagent.detect.facts import behind
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.late_member import LateMember, Line
@@ -25,7 +26,7 @@ from kagent.detect.remedies import Remedy
 from kagent.detect.signs import BEHIND
 from kagent.lag.chance import NOT_CHANCE
 from kagent.lag.measure import Floats
-from kagent.text import counted, rounded, shown, span
+from kagent.text import counted, rounded, shown
 
 VERDICT = Verdict.SLOW_MEMBER
 SPREAD = True
@@ -143,7 +144,7 @@ def reason(model: GroupModel, finding: Finding) -> str:
     e = finding.evidence
     who = shown(model.names[finding.members[0]])
     return (
-        f"{who} is {span(finding.behind)} behind: it processes {rounded(e['does_per_s'])} of the {rounded(e['gets_per_s'])} records/s that arrive, "
+        f"{who} is {behind(model, finding)}: it processes {rounded(e['does_per_s'])} of the {rounded(e['gets_per_s'])} records/s that arrive, "
         f"{_proof(e)}{_others(len(finding.members) - 1)}"
     )
 

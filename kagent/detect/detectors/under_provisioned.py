@@ -17,7 +17,8 @@ from kagent.contract.recommendation import Verdict
 from kagent.detect.dealing import deals_by_topic
 from kagent.detect.detectors import hot_partition
 from kagent.detect.enough_members import needed, too_much_for_any
-from kagent.detect.facts import NAMED
+from kagent.detect.extrapolation import all_may_read_late_on_purpose, may_be_on_purpose
+from kagent.detect.facts import NAMED, behind
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
 from kagent.detect.late_member import LateMember, Line
@@ -54,6 +55,7 @@ def holds(member: LateMember) -> dict[str, Any] | None:
         "caught_up_s": number.caught_up_s,
         "members": have,
         "never_busy": _never_busy(model),
+        "may_be_on_purpose": may_be_on_purpose(model, member.at) or all_may_read_late_on_purpose(model),
         "partitions_first": number.members <= have,
         "hot_partitions": [list(model.lags.name(int(row))) for row in too_much_for_any(model)[:NAMED]],
         "pressure": round(arrives / usual / have, 3) if usual > 0 else None,
@@ -69,9 +71,14 @@ def _never_busy(model: GroupModel) -> int:
 
 
 def is_assumed(finding: Finding) -> bool:
-    """Whether it rests on most members being no faster than those few whose speed is known."""
-    e = finding.evidence
-    return finding.verdict is VERDICT and bool(2 * e["never_busy"] > e["members"])
+    """Whether it rests on most members being no faster than those few whose speed is known, or on the group not reading so late on purpose."""
+    return finding.verdict is VERDICT and (
+        _speeds_assumed(finding) or bool(finding.evidence["may_be_on_purpose"])
+    )
+
+
+def _speeds_assumed(finding: Finding) -> bool:
+    return bool(2 * finding.evidence["never_busy"] > finding.evidence["members"])
 
 
 def _drains(member: LateMember) -> dict[str, Any] | None:
@@ -101,7 +108,7 @@ def reason(model: GroupModel, finding: Finding) -> str:
     more = _first(model) if e["partitions_first"] else _beside_hot_ones(e) or _members(e)
     members = "the one member processes" if e["members"] == 1 else f"the {e['members']} members process"
     both = f"{rounded(e['gets_per_s'])} records/s arrive and {members} {rounded(e['does_per_s'])}"
-    late = f"{who} is {span(finding.behind)} behind"
+    late = f"{who} is {behind(model, finding)}"
     # All together they may be quick enough, and the partitions too large to be divided evenly.
     if e["gets_per_s"] < e["does_per_s"]:
         return f"{both}, but no assignment lets each of them keep up: {late}. The group needs {more}{_if(finding)}."
@@ -109,10 +116,12 @@ def reason(model: GroupModel, finding: Finding) -> str:
 
 
 def _if(finding: Finding) -> str:
-    """What it rests on, where most members' speeds are not known."""
+    """What it rests on, where most members' speeds are not known or the lateness is older than what is known of the log ends."""
     were = "was" if finding.evidence["never_busy"] == 1 else "were"
     others = counted(finding.evidence["never_busy"], "member")
-    return f", if the {others} that {were} never behind work no faster" if is_assumed(finding) else ""
+    speeds = f", if the {others} that {were} never behind work no faster" if _speeds_assumed(finding) else ""
+    purpose = ", unless it reads so late on purpose" if finding.evidence["may_be_on_purpose"] else ""
+    return f"{speeds}{purpose}"
 
 
 def _beside_hot_ones(evidence: Mapping[str, Any]) -> str:

@@ -86,6 +86,26 @@ def test_it_says_so_where_most_members_were_never_behind_and_may_be_faster(
     assert under_provisioned.is_assumed(found[0]) == (len(busy) == 1)
 
 
+@pytest.mark.parametrize(
+    ("lag", "some_on_time", "unknown"),
+    [(500_000, False, True), (100_000, False, False), (500_000, True, False)],
+    ids=["older than the known log ends", "measured", "another member is on time"],
+)
+def test_a_group_that_is_late_since_before_the_known_log_ends_may_read_so_on_purpose(
+    group: Make, lag: int, some_on_time: bool, unknown: bool
+) -> None:
+    late = {**LATE, "lag": lag}
+    calm = {**FINE, "rate": 70} if some_on_time else late
+    made = group({"t": [late, late, late, calm]}, {name: {"t": [at]} for at, name in enumerate(ALL)})
+    model, found = made.looked(members=made.at_work(dict.fromkeys(ALL, 75), ALL[:3], "under_provisioned"))
+    said = under_provisioned.reason(model, found[0])
+
+    assert leading(found) == "under_provisioned"
+    assert said.endswith(", unless it reads so late on purpose.") == unknown
+    assert under_provisioned.is_assumed(found[0]) == unknown
+    assert ("at least 60 min behind" in said) == (lag == 500_000)
+
+
 def test_idle_members_beside_one_that_is_saturated_do_not_call_for_more(group: Make) -> None:
     made = group({"t": [LATE, LATE, *6 * [CALM]]}, FOUR)
     _, found = made.looked(members=made.at_work({"m0": 190}, ["m0"], "under_provisioned"))

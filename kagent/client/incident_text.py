@@ -27,6 +27,9 @@ SURE = {"yes": "", "no": " (not feasible)", "unknown": " (perhaps)"}
 """What follows an action, by whether it is feasible; at every width, as advice that may not work must not look sure."""
 
 
+SUPERSEDED = "superseded: its advice no longer applies"
+
+
 def number(value: float | None) -> str:
     """``1.83``, or ``?`` where it is unknown."""
     return "?" if value is None else f"{value:.2f}"
@@ -38,8 +41,17 @@ def age(ms: int) -> str:
 
 
 def first_action(rec: Recommendation) -> str:
-    """The best action, and whether it can be done where that is not a plain yes."""
+    """The best action, and whether it can be done where that is not a plain yes; of a superseded message, that none applies."""
+    if rec.status is Status.SUPERSEDED:
+        return "advice no longer applies"
     return _titled(rec.actions[0]) if rec.actions else "none"
+
+
+def how(rec: Recommendation) -> str:
+    """How to do the best action; empty where there is none, or where it no longer applies."""
+    # To skip a record that has been passed would set the group back.
+    applies = rec.status is not Status.SUPERSEDED
+    return rec.actions[0].how if rec.actions and applies else ""
 
 
 def _titled(action: Action) -> str:
@@ -62,7 +74,7 @@ def skew_numbers(rec: Recommendation) -> str:
 def _skew_after(rec: Recommendation) -> float | None:
     """The skew after the first action; None where it moves no partitions, so that it promises none."""
     first = rec.actions[0] if rec.actions else None
-    if first is None:
+    if first is None or rec.status is Status.SUPERSEDED:
         return None
     if first.type is ActionType.SWITCH_ASSIGNOR:
         return next((o.skew for o in rec.alternatives if o.strategy == first.params.get("strategy")), None)
@@ -79,7 +91,7 @@ def headline(rec: Recommendation, now: int | None = None, note: str = "") -> str
     """One line: status, group, verdict, severity, skew now → after, first action; with ``now`` (ms) its age and that of its numbers,
     and the note."""
     ended = rec.resolution if rec.status is Status.RESOLVED else None
-    how = in_words(ended.value) if ended else first_action(rec)
+    what = in_words(ended.value) if ended else first_action(rec)
     stale = stale_note(rec)
     if now is not None:
         until = rec.as_of if rec.status is Status.RESOLVED else now
@@ -88,7 +100,7 @@ def headline(rec: Recommendation, now: int | None = None, note: str = "") -> str
         # A message is published again only when something changed: its numbers are of that moment.
         parts += [f"numbers from {age(now - rec.as_of)} ago"] if is_open and now - rec.as_of >= OLD_MS else []
         stale = f"  {', '.join(filter(None, [*parts, note]))}{stale}"
-    return f"{rec.status.value.upper():<10} {shown(rec.group)}  {VERDICTS[rec.verdict].short}  {rec.severity.value}  {skew_words(rec)}  {how}{stale}"
+    return f"{rec.status.value.upper():<10} {shown(rec.group)}  {VERDICTS[rec.verdict].short}  {rec.severity.value}  {skew_words(rec)}  {what}{stale}"
 
 
 def story(rec: Recommendation) -> list[str]:
@@ -96,6 +108,10 @@ def story(rec: Recommendation) -> list[str]:
     lines = [rec.reason]
     if rec.status is Status.RESOLVED:
         return lines + _outcome(rec)
+    if rec.status is Status.SUPERSEDED:
+        return [
+            f"The group has changed since, or works off what is left: do not act on this any more. {rec.reason}"
+        ]
     loads = sorted(rec.members, key=lambda m: (-(m.work_now or 0), -(m.lag or 0)))[:5]
     for member in loads:
         held = counted(member.partitions, "partition")

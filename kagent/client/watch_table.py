@@ -14,10 +14,12 @@ from rich.text import Text
 from kagent.active_mutes import Mutes
 from kagent.client.incident_text import (
     OLD_MS,
+    SUPERSEDED,
     age,
     backlog,
     clock,
     first_action,
+    how,
     in_first_hour,
     is_old,
     seconds_behind,
@@ -76,7 +78,6 @@ ENDED = (
 LATELY = 5
 UNSEEN = {"blind": "blind: out of date", "stale": "stale: no worker"}
 """Why a row is out of date, in a word and in full: kagent cannot judge the group now, or no worker reports on its cluster."""
-SUPERSEDED = "superseded: its advice no longer applies"
 DETAIL_LINES = 9
 """Lines kept below a long table for the most urgent incident in words: a blank one, its group and owner, and three each for the
 reason and the first action."""
@@ -194,9 +195,9 @@ class Board:
         left = most - len(head)
         if left < 1:
             return []
-        how = f"Do first: {shown(rec.actions[0].how, LONGEST)}" if rec.actions else ""
+        do = f"Do first: {shown(how(rec), LONGEST)}" if how(rec) else ""
         # What is to be done has room first, and whole: a command whose end is cut off is of no use.
-        action = folded(how, width - 2, max(1, left - 1)) if how else []
+        action = folded(do, width - 2, max(1, left - 1)) if do else []
         reason = (
             folded(shown(rec.reason, LONGEST), width - 2, left - len(action)) if left > len(action) else []
         )
@@ -340,7 +341,7 @@ class Board:
             "note": self.note(rec, now),
             "owner": shown(rec.owner or "", 40),
             "skew": skew_numbers(rec) if rec.skew.now is not None else "",
-            "how": shown(rec.actions[0].how, LONGEST) if rec.actions else "",
+            "how": shown(how(rec), LONGEST),
         }
 
     def note(self, rec: Recommendation, now: int) -> str:

@@ -47,6 +47,11 @@ class UnreadRecords:
         )
 
     @property
+    def sentence(self) -> str:
+        """The same as a sentence."""
+        return f"{str(self).capitalize()}."
+
+    @property
     def _absent(self) -> str:
         if self.uncommitted_s is not None:
             return f" and no commits for {span(self.uncommitted_s)}"

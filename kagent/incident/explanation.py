@@ -122,7 +122,7 @@ def _behind_s(model: GroupModel, unread: UnreadRecords | None) -> float | None:
 def _calm(model: GroupModel, unread: UnreadRecords | None) -> str:
     """The explanation where nothing is reported: how late the latest member is."""
     if unread is not None:
-        return f"There are {unread}."
+        return unread.sentence
     standing = stalled_partition.next_to_find(model)
     if standing is not None:
         at, length_s, limit_s = standing

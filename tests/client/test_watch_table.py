@@ -668,3 +668,25 @@ def test_advice_for_a_group_that_has_changed_since_says_so_at_every_width(rec: A
 
     assert all("superseded" in screen(board, width) for width in (80, 120, 200))
     assert "its advice no longer applies" in screen(board, 200)
+
+
+def test_no_command_of_superseded_advice_is_printed(rec: Any) -> None:
+    """The record has been passed: to skip it now would set the group back."""
+    skip = {
+        **ACTION,
+        "type": "skip_or_fix_record",
+        "how": "kafka-consumer-groups.sh --to-offset 23856 --execute",
+    }
+    moves = [{"topic": "t", "partition": 0, "from": "a", "to": "b"}]
+    ended = rec("orders", status="superseded", actions=[skip], moves=moves, move_count=1)
+    board = Board()
+    board.take(ended)
+    board.take(state())
+    printed = "\n".join(
+        [headline(ended, now()), *story(ended), *(screen(board, width) for width in (80, 200))]
+    )
+
+    assert "advice no longer applies" in headline(ended, now())
+    assert "do not act on this any more" in story(ended)[0]
+    assert "--execute" not in printed
+    assert "move t-0" not in printed

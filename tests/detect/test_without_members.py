@@ -31,6 +31,7 @@ def test_what_waits_is_counted_with_its_age_and_when_it_is_reported(group: Make)
     assert unread.records > 30_000
     assert unread.oldest_s == pytest.approx(900, rel=0.1)
     assert str(unread).startswith("no members for 15 min; ")
+    assert unread.sentence.startswith("No members for 15 min; ")
     assert str(unread).endswith(" min; reported after 60 min without members, if records still arrive")
 
 

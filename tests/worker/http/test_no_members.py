@@ -68,7 +68,7 @@ async def test_the_detail_and_the_explanation_say_the_same(stopped: Any) -> None
     assert (story["condition"], story["skew"], story["members"]) == ("no_members", None, [])
     assert (story["seconds_behind"], story["skew"]) == (row.seconds_behind, row.skew)
     assert told[0] == "orders: no members, records wait (classic, Empty)"
-    assert told[1] == f"There are {row.no_members}."
+    assert told[1] == f"{str(row.no_members).capitalize()}."
     assert "reported after 60 min without members" in told[1]
     assert not any("0 s behind" in line for line in told)
 

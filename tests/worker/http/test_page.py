@@ -211,7 +211,7 @@ async def test_a_group_that_nobody_reads_looks_healthy_nowhere(serve: Any, look:
     await expect(row).to_contain_text("15 min")
     await assert_nobody_is_kept_out(page)
     await row.get_by_role("link").click()
-    await expect(page.get_by_label("Recommendation")).to_contain_text("no members for 15 min; 32,")
+    await expect(page.get_by_label("Recommendation")).to_contain_text("No members for 15 min; 32,")
     await expect(page.get_by_label("Recommendation")).not_to_contain_text("Nothing to do")
     await page.goto(str(server.make_url("/ui/")))
     await expect(page.locator(".tiles")).to_contain_text("without members, records wait")
@@ -289,6 +289,22 @@ async def copied(page: Page) -> list[str]:
         await expect(button).to_have_text("Copied")
         found.append(await page.evaluate("navigator.clipboard.readText()"))
     return found
+
+
+async def test_of_advice_that_no_longer_applies_nothing_is_left_to_do(serve: Any, look: Any) -> None:
+    load = Load("orders", 2, [400.0, 400.0, 50.0, 50.0], capacity=700)
+    scene = await watched([load], 20)
+    load.capacity = 1400
+    for _ in range(30):
+        await scene.step()
+        sent = [json.loads(value) for _, value in scene.sent if value and b"orders" in value]
+        if sent[-1]["status"] == "superseded":
+            break
+    page = await look((await serve(scene)).make_url("/ui/group?cluster=main&group=orders"))
+
+    assert sent[-1]["status"] == "superseded"
+    await expect(page.locator(".recommendation .notice")).to_contain_text("This advice no longer applies")
+    await expect(page.locator(".action")).to_have_count(0)
 
 
 async def test_lines_that_ended_with_the_lateness_say_since_when(serve: Any, look: Any) -> None:

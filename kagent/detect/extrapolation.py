@@ -10,26 +10,13 @@ from dataclasses import replace
 from math import sqrt
 from statistics import NormalDist
 
-import numpy as np
-
 from kagent.detect.capacity import pooled_variance
 from kagent.detect.evidence import LatenessLimits
 from kagent.detect.group_model import GroupModel
 from kagent.detect.lateness_sample import LatenessSample
 from kagent.detect.state import MemberState, Older, Spell
 from kagent.lag.chance import RARE, TAIL, UNSEEN
-from kagent.lag.measure import Longs
 from kagent.lag.time_units import MINUTE_MS
-
-
-def beyond_known_s(model: GroupModel, at: int, late_s: float) -> float:
-    """How much of a member's lateness is older than the known log ends of what it holds, s."""
-    return _beyond_s(model, at, model.held_of(at), late_s)
-
-
-def _beyond_s(model: GroupModel, at: int, rows: Longs, late_s: float) -> float:
-    known_s = float(int(model.columns.committed_at[at]) - model.known_since(rows)) / 1000
-    return max(0.0, late_s - known_s)
 
 
 def older_of_topics(model: GroupModel, at: int, topics: Mapping[str, float]) -> dict[str, Older]:
@@ -37,7 +24,7 @@ def older_of_topics(model: GroupModel, at: int, topics: Mapping[str, float]) -> 
     found = {}
     for topic, late_s in topics.items():
         rows = model.held_of(at, topic)
-        seconds = _beyond_s(model, at, rows, late_s)
+        seconds = model.beyond_known_s(at, rows, late_s)
         if seconds > 0:
             found[topic] = Older(round(seconds, 1), round(model.records_continued(rows), 6))
     return found
@@ -53,15 +40,6 @@ def may_be_on_purpose(model: GroupModel, at: int) -> bool:
     late = {topic for topic, late_s in topics.items() if late_s >= on_time_s}
     some_on_time = 0 < len(late) < len(topics)
     return some_on_time and late <= spell.older.keys() and late <= model.unmeasured_read_late_by_all
-
-
-def all_may_read_late_on_purpose(model: GroupModel) -> bool:
-    """Whether whoever gets records is late with records that are older than the known log ends: a group that reads so late on purpose, while what
-    arrives rises, looks like one with too few members."""
-    on_time_s = LatenessLimits.of(model.policy).on_time
-    get = np.unique(model.owner[model.counted & (model.columns.usual_rates > 0)]).tolist()
-    late = {at: float(model.lateness[at]) for at in get}
-    return all(late_s >= on_time_s and beyond_known_s(model, at, late_s) > 0 for at, late_s in late.items())
 
 
 def rescaled(known: MemberState, sample: LatenessSample) -> MemberState:

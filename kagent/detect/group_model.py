@@ -233,6 +233,23 @@ class GroupModel:
         unmeasured = {topic for spell in spells if spell for topic in spell.older} & {*self.lags.topics}
         return frozenset(topic for topic in unmeasured if self._all_read_late(topic))
 
+    @cached_property
+    def is_all_late_and_unmeasured(self) -> bool:
+        """Whether whoever gets records is late with records that are older than the known log ends: a group that reads so late on purpose, while
+        what arrives rises, looks like one with too few members."""
+        on_time_s = LatenessLimits.of(self.policy).on_time
+        get = np.unique(self.owner[self.counted & (self.columns.usual_rates > 0)]).tolist()
+        return all(
+            self.lateness[at] >= on_time_s
+            and self.beyond_known_s(at, self.held_of(at), float(self.lateness[at])) > 0
+            for at in get
+        )
+
+    def beyond_known_s(self, at: int, rows: Longs, late_s: float) -> float:
+        """How much of the lateness of these partitions of a member is older than their known log ends, s."""
+        known_s = float(int(self.columns.committed_at[at]) - self.known_since(rows)) / 1000
+        return max(0.0, late_s - known_s)
+
     def _all_read_late(self, topic: str) -> bool:
         on_time_s = LatenessLimits.of(self.policy).on_time
         holders = np.unique(self.owner[self.counted & self._is_of(topic)]).tolist()

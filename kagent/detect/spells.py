@@ -13,7 +13,6 @@ from typing import Any
 from kagent.detect.capacity import RARE_GAP_S
 from kagent.detect.evidence import BACKLOG, COMMITS_RARE, PAUSE_SHARE, SPELL, LatenessLimits
 from kagent.detect.extrapolation import (
-    beyond_known_s,
     older_of_topics,
     rescaled,
 )
@@ -168,7 +167,7 @@ def _sample(
     trend = float(model.lateness_at_commit[at])
     # Of the others, which are most, only the lateness is looked at.
     watched = late or known.running
-    extrapolated_s = beyond_known_s(model, at, trend) if watched else 0.0
+    extrapolated_s = model.beyond_known_s(at, model.held_of(at), trend) if watched else 0.0
     topics = model.topic_lateness_at_commit(at) if watched else {}
     return LatenessSample(
         time=known.time,

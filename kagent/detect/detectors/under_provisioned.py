@@ -17,7 +17,7 @@ from kagent.contract.recommendation import Verdict
 from kagent.detect.dealing import deals_by_topic
 from kagent.detect.detectors import hot_partition
 from kagent.detect.enough_members import needed, too_much_for_any
-from kagent.detect.extrapolation import all_may_read_late_on_purpose, may_be_on_purpose
+from kagent.detect.extrapolation import may_be_on_purpose
 from kagent.detect.facts import NAMED, behind
 from kagent.detect.finding import Asks, Finding, Urgency
 from kagent.detect.group_model import GroupModel
@@ -55,7 +55,7 @@ def holds(member: LateMember) -> dict[str, Any] | None:
         "caught_up_s": number.caught_up_s,
         "members": have,
         "never_busy": _never_busy(model),
-        "may_be_on_purpose": may_be_on_purpose(model, member.at) or all_may_read_late_on_purpose(model),
+        "may_be_on_purpose": model.is_all_late_and_unmeasured or may_be_on_purpose(model, member.at),
         "partitions_first": number.members <= have,
         "hot_partitions": [list(model.lags.name(int(row))) for row in too_much_for_any(model)[:NAMED]],
         "pressure": round(arrives / usual / have, 3) if usual > 0 else None,

@@ -56,7 +56,7 @@ def page_of(public_url: str | None, rec: Recommendation) -> str | None:
 
 def facts(event: Event, rec: Recommendation, page_url: str | None = None) -> dict[str, Any]:
     """What a template may name: plain values, names made safe to show."""
-    action = rec.actions[0] if rec.actions else None
+    action = rec.applicable_actions[0] if rec.applicable_actions else None
     return {
         "event": event,
         "id": rec.id,

@@ -27,7 +27,7 @@ SURE = {"yes": "", "no": " (not feasible)", "unknown": " (perhaps)"}
 """What follows an action, by whether it is feasible; at every width, as advice that may not work must not look sure."""
 
 
-SUPERSEDED = "superseded: its advice no longer applies"
+NO_LONGER = "its advice no longer applies"
 
 
 def number(value: float | None) -> str:
@@ -43,15 +43,13 @@ def age(ms: int) -> str:
 def first_action(rec: Recommendation) -> str:
     """The best action, and whether it can be done where that is not a plain yes; of a superseded message, that none applies."""
     if rec.status is Status.SUPERSEDED:
-        return "advice no longer applies"
+        return NO_LONGER
     return _titled(rec.actions[0]) if rec.actions else "none"
 
 
 def how(rec: Recommendation) -> str:
     """How to do the best action; empty where there is none, or where it no longer applies."""
-    # To skip a record that has been passed would set the group back.
-    applies = rec.status is not Status.SUPERSEDED
-    return rec.actions[0].how if rec.actions and applies else ""
+    return rec.applicable_actions[0].how if rec.applicable_actions else ""
 
 
 def _titled(action: Action) -> str:
@@ -73,8 +71,8 @@ def skew_numbers(rec: Recommendation) -> str:
 
 def _skew_after(rec: Recommendation) -> float | None:
     """The skew after the first action; None where it moves no partitions, so that it promises none."""
-    first = rec.actions[0] if rec.actions else None
-    if first is None or rec.status is Status.SUPERSEDED:
+    first = rec.applicable_actions[0] if rec.applicable_actions else None
+    if first is None:
         return None
     if first.type is ActionType.SWITCH_ASSIGNOR:
         return next((o.skew for o in rec.alternatives if o.strategy == first.params.get("strategy")), None)

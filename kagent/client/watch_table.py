@@ -13,8 +13,8 @@ from rich.text import Text
 
 from kagent.active_mutes import Mutes
 from kagent.client.incident_text import (
+    NO_LONGER,
     OLD_MS,
-    SUPERSEDED,
     age,
     backlog,
     clock,
@@ -353,7 +353,7 @@ class Board:
         mute, unseen = self.mute_note(rec, now), self.unseen(rec, now)
         found = [("muted", mute)] if mute else []
         # Perhaps by what was advised: who does it again moves partitions for nothing.
-        found += [("superseded", SUPERSEDED)] if rec.status is Status.SUPERSEDED else []
+        found += [("superseded", f"superseded: {NO_LONGER}")] if rec.status is Status.SUPERSEDED else []
         return found + ([(unseen, UNSEEN[unseen])] if unseen else [])
 
     def unseen(self, rec: Recommendation, now: int) -> str:

@@ -252,6 +252,11 @@ class Recommendation(Contract):
     runbook_url: str | None = None
     labels: dict[str, str] = Field(default_factory=dict)
 
+    @property
+    def applicable_actions(self) -> list[Action]:
+        """The actions to show to a person: none of superseded advice. To skip a record that has been passed would set the group back."""
+        return [] if self.status is Status.SUPERSEDED else self.actions
+
 
 class IncidentNumbers(Contract):
     """How late an open incident's group is now: its own message is published again only when something important changes."""

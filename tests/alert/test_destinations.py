@@ -265,6 +265,13 @@ def test_the_settings_and_the_page_know_every_fact_that_a_template_may_name(rec:
     assert all(f"`{name}`" in page for name in FIELDS)
 
 
+def test_of_superseded_advice_no_command_is_sent(rec: Any) -> None:
+    skip = {"type": "skip_or_fix_record", "how": "--to-offset 23856 --execute", "feasible": "yes"}
+    values = facts("change", rec("orders", status="superseded", actions=[skip]))
+
+    assert (values["status"], values["action"], values["how"]) == ("superseded", "none", "")
+
+
 @pytest.mark.parametrize(
     ("template", "said"),
     [("{% if %}", "is no Jinja2 template"), ("{{ password }}", "there is no field password")],

@@ -196,7 +196,7 @@ def open_incident(message: Recommendation | None) -> OpenIncident | None:
         as_of_ms=message.as_of,
         reason=shown(message.reason, LONGEST),
         stale=message.stale,
-        advice=_advice(message.actions),
+        advice=_advice(message.applicable_actions),
     )
 
 

@@ -300,11 +300,15 @@ async def test_of_advice_that_no_longer_applies_nothing_is_left_to_do(serve: Any
         sent = [json.loads(value) for _, value in scene.sent if value and b"orders" in value]
         if sent[-1]["status"] == "superseded":
             break
-    page = await look((await serve(scene)).make_url("/ui/group?cluster=main&group=orders"))
+    server = await serve(scene)
+    page = await look(server.make_url("/ui/group?cluster=main&group=orders"))
 
     assert sent[-1]["status"] == "superseded"
     await expect(page.locator(".recommendation .notice")).to_contain_text("This advice no longer applies")
     await expect(page.locator(".action")).to_have_count(0)
+    await page.goto(str(server.make_url("/")))
+    await expect(page.locator(".incident")).to_contain_text("Its advice no longer applies")
+    await expect(page.locator(".incident")).not_to_contain_text("What to do")
 
 
 async def test_lines_that_ended_with_the_lateness_say_since_when(serve: Any, look: Any) -> None:

@@ -48,6 +48,7 @@ function Incident({ row }) {
   return html`<li class=${`incident ${row.incident.severity}`}>
     <div class="incident-head"><${Condition} row=${row} /> ${special ? html`<${Name} of=${row.group} />` : html`<a class="big" href=${groupHref(row)}><${Name} of=${row.group} /></a>`} <${Verdict} of=${row.incident.verdict} /> <${Muted} row=${row} /></div>
     <p class="reason">${row.incident.reason} <${TextAge} ms=${row.incident.as_of_ms} /></p>
+    ${row.incident.status === "superseded" && html`<p class="reason">Its advice no longer applies.</p>`}
     ${row.incident.advice && html`<p class="reason"><strong>What to do:</strong> <${Breakable} text=${row.incident.advice} /></p>`}
     <div class="incident-foot dim"><span>opened <${Ago} ms=${row.incident.opened_at_ms} /></span><span>${row.blind || row.seconds_behind === null ? "delay not known" : `${span(row.seconds_behind)} behind`}</span>${row.owner && html`<span>owner <${Name} of=${row.owner} /></span>`}<${Spark} values=${row.spark} label="Lag in the last hour" /></div></li>`;
 }

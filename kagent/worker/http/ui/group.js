@@ -40,21 +40,23 @@ const sentence = (words) => `${words[0].toUpperCase()}${words.slice(1)}.`;
 
 function Recommendation({ data }) {
   const { row } = data, open = Boolean(row.incident), old = useContext(Old);
-  const r = open ? data.recommendation : data.draft;
+  const stated = open ? data.recommendation : data.draft;
+  const superseded = stated?.status === "superseded";
+  // Nothing of it is to be done any more: a record that has been passed must not be skipped.
+  const r = superseded ? { ...stated, actions: [], moves: [], move_count: 0, alternatives: [] } : stated;
   if (!r && row.no_members && !row.blind && !old) return html`<section class="recommendation draft" aria-label="Recommendation"><p class="headline"><span aria-hidden="true">○</span> Nobody reads this group's partitions</p><p class="reason big">${sentence(inert(row.no_members, 500))}</p></section>`;
   if (!r && row.not_opened && !row.blind && !old) return html`<section class="recommendation draft" aria-label="Recommendation"><p class="headline"><span aria-hidden="true">○</span> Not reported (yet)</p><p class="reason big">${inert(row.not_opened, 500)}.</p></section>`;
   if (!r) return row.blind || old ? null : html`<section class="calmbox" aria-label="Recommendation"><p class="headline"><span aria-hidden="true">✓</span> Nothing to do</p><p>No member is known to be behind. kagent judged ${plural(data.map.partition.length, "partition")} on ${plural(data.members.length, "member")} <${Ago} ms=${data.time_ms} />.</p>${data.recommendation && html`<${Last} r=${data.recommendation} />`}</section>`;
-  const superseded = r.status === "superseded";
   // What the plan would give is not what another first action gives.
-  const plan = !superseded && r.actions[0]?.type === "follow_plan" && r.skew.after !== null && r.skew.after < r.skew.now;
+  const plan = r.actions[0]?.type === "follow_plan" && r.skew.after !== null && r.skew.after < r.skew.now;
   return html`<section class=${`recommendation ${open ? r.severity : "draft"}`} aria-labelledby="rec"><h2 id="rec">${open ? "Recommendation" : "Not published (yet)"}</h2>
     ${!open && row.not_opened && html`<p class="notice">Why not: ${inert(row.not_opened, 500)}.</p>`}
     ${superseded && html`<p class="notice">This advice no longer applies: the group has changed since, or works off what is left. Do not act on it any more.</p>`}
     <p class="reason big">${inert(r.reason, 2000)}</p>
     <p class="dim">${open && html`opened <${Ago} ms=${r.opened_at} /> · `}as of ${clock(r.as_of)} · confidence ${r.confidence}${plan ? ` · skew ${r.skew.now?.toFixed(2)} → ${r.skew.after.toFixed(2)}` : ""}${r.move_count ? ` · ${plural(r.move_count, "move")}` : ""}${r.runbook_url && /^https?:\/\//.test(r.runbook_url) ? html` · <a href=${r.runbook_url} rel="noreferrer noopener">runbook</a>` : ""}</p>
-    ${!superseded && r.actions.length > 0 && html`<ol class="actions">${r.actions.map((a, at) => html`<${Action} key=${at} a=${a} row=${row} place=${at + 1} />`)}</ol>`}
-    ${!superseded && r.moves.length > 0 && html`<details><summary>${plural(r.move_count || r.moves.length, "move")}</summary><ul class="plain">${r.moves.map((m) => html`<li><${Name} of=${`${m.topic}-${m.partition}`} />: <${Name} of=${m.from ?? "no member"} /> → <${Name} of=${m.to} />${m.lag ? ` (${count(m.lag)} records)` : ""}</li>`)}</ul></details>`}
-    ${!superseded && r.alternatives.length > 0 && html`<details><summary>What each strategy would give</summary><table><thead><tr><th scope="col">Strategy</th><th scope="col" class="number">Skew</th><th scope="col" class="number">Moves</th><th scope="col">Feasible</th></tr></thead><tbody>${r.alternatives.map((a) => html`<tr><th scope="row">${inert(a.strategy)}</th><td class="number">${a.skew === null ? "–" : a.skew.toFixed(2)}</td><td class="number">${count(a.moves)}</td><td>${a.unsafe ? `must not be used: ${inert(a.unsafe)}` : a.feasible}</td></tr>`)}</tbody></table></details>`}
+    ${r.actions.length > 0 && html`<ol class="actions">${r.actions.map((a, at) => html`<${Action} key=${at} a=${a} row=${row} place=${at + 1} />`)}</ol>`}
+    ${r.moves.length > 0 && html`<details><summary>${plural(r.move_count || r.moves.length, "move")}</summary><ul class="plain">${r.moves.map((m) => html`<li><${Name} of=${`${m.topic}-${m.partition}`} />: <${Name} of=${m.from ?? "no member"} /> → <${Name} of=${m.to} />${m.lag ? ` (${count(m.lag)} records)` : ""}</li>`)}</ul></details>`}
+    ${r.alternatives.length > 0 && html`<details><summary>What each strategy would give</summary><table><thead><tr><th scope="col">Strategy</th><th scope="col" class="number">Skew</th><th scope="col" class="number">Moves</th><th scope="col">Feasible</th></tr></thead><tbody>${r.alternatives.map((a) => html`<tr><th scope="row">${inert(a.strategy)}</th><td class="number">${a.skew === null ? "–" : a.skew.toFixed(2)}</td><td class="number">${count(a.moves)}</td><td>${a.unsafe ? `must not be used: ${inert(a.unsafe)}` : a.feasible}</td></tr>`)}</tbody></table></details>`}
     <p><${CopyButton} text=${`kagent explain ${quoted(row.group)}`} label="Copy: kagent explain" /></p></section>`;
 }
 
